@@ -10,15 +10,15 @@ pub use primary_map::PrimaryMap;
 
 /// A typed index into one [`PrimaryMap`].
 pub trait Entity: Copy + Eq + Ord + core::hash::Hash {
-    /// The id with this index. Indices above `u32::MAX - 1` saturate there; no
-    /// array comes near, it would have to hold a hundred gigabytes.
+    /// The id with this index. An index above `u32::MAX - 1` saturates; an array of that length
+    /// would take a hundred gigabytes.
     fn from_index(index: usize) -> Self;
 
-    /// The position that the id stands for.
+    /// The index of the id.
     fn index(self) -> usize;
 }
 
-/// Defines an [`Entity`] type: its docs, its name and the prefix of its text form.
+/// Defines an [`Entity`] type from its docs, its name and the prefix of its text form.
 macro_rules! entity {
     ($(#[$meta:meta])* $name:ident, $prefix:literal) => {
         $(#[$meta])*

@@ -5,10 +5,10 @@ use core::ops::{Index, IndexMut};
 
 use super::Entity;
 
-/// A growing list of `V`, indexed by the ids that [`PrimaryMap::push`] hands out.
+/// A growing array of `V`, indexed by the ids that [`PrimaryMap::push`] returns.
 ///
-/// Indexing panics for an id of another array, as a slice would: ids are made
-/// by the array only, so this is a bug in the caller.
+/// Indexing panics for an id of another map, as a slice does for an index that is too large: only
+/// the map makes ids, so this is a bug in the caller.
 ///
 /// # Examples
 ///
@@ -29,12 +29,12 @@ pub struct PrimaryMap<K, V> {
 }
 
 impl<K: Entity, V> PrimaryMap<K, V> {
-    /// An empty array.
+    /// An empty map.
     pub const fn new() -> Self {
         Self { items: Vec::new(), key: PhantomData }
     }
 
-    /// An array of `len` clones of `value`: the side table of another array.
+    /// A map of `len` clones of `value`: a secondary map for the ids of another map.
     pub fn filled(value: V, len: usize) -> Self
     where
         V: Clone,
@@ -49,22 +49,22 @@ impl<K: Entity, V> PrimaryMap<K, V> {
         key
     }
 
-    /// How many items there are.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there is no item.
+    /// Tests whether there is no item.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Drops all items but the first `len`.
+    /// Truncates the map to the first `len` items.
     pub fn truncate(&mut self, len: usize) {
         self.items.truncate(len);
     }
 
-    /// The item of `key`, or `None` when `key` is past the end.
+    /// The item of `key`, or `None` if `key` is out of range.
     pub fn get(&self, key: K) -> Option<&V> {
         self.items.get(key.index())
     }

@@ -1,8 +1,8 @@
-//! Loop unrolling: counted loops become straight-line code.
+//! Full unrolling of loops with constant trip counts.
 //!
-//! As [`reroll`](super::reroll()) it shares and folds nothing: each operation of each
-//! iteration is a node, in the order in which it is done, and what has the same index
-//! in each call is read from where it was computed.
+//! Like [`reroll`](super::reroll()) it neither shares nor folds: each operation of each iteration
+//! becomes a node, in execution order. An element whose index is now constant becomes its node,
+//! constant or input.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -14,9 +14,8 @@ use crate::ssa::{
     PlaceId, Region,
 };
 
-/// `graph` with each of `loops` as straight-line code; the other loops stay. `None` if one
-/// of `loops` may end before its last iteration, if the graph adds to sums, or if a
-/// region replays another one.
+/// `graph` with each of `loops` unrolled; other loops stay. `None` if one of `loops` may end
+/// before its last iteration, if the graph has accumulators, or if a region replays another one.
 ///
 /// # Examples
 ///
@@ -73,13 +72,13 @@ pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
     Some(expand.new)
 }
 
-/// Whether [`expand`] can unroll `region`, a loop: it is left after its last iteration only.
+/// Tests whether [`expand`] can unroll `region`, a loop: it ends after its last iteration only.
 pub(crate) fn can_expand(graph: &Graph, region: Region) -> bool {
     counter(graph, region).is_some()
 }
 
-/// What decides about another iteration of `region`, if that always has as many
-/// iterations as it may have, and one block.
+/// The condition for another iteration of `region`, if the trip count is always the bound and the
+/// body is one block.
 fn counter(graph: &Graph, region: Region) -> Option<Node> {
     let data = &graph.regions[region];
     let End::Return(passed) = &graph.blocks[data.root].end else { return None };
@@ -88,8 +87,8 @@ fn counter(graph: &Graph, region: Region) -> Option<Node> {
     (count == u64::from(data.cycle.as_ref()?.bound)).then_some(again)
 }
 
-/// The trip count of `region`, if it is the same in all calls: where `again` is a comparison of
-/// the iteration number with a constant.
+/// The trip count of `region` if it is constant: if `again` compares the iteration number with a
+/// constant.
 pub(crate) fn trip_count(graph: &Graph, region: Region, again: Node) -> Option<u64> {
     let bound = graph.regions[region].cycle.as_ref()?.bound;
     if let Some(again) = graph.constant(again) {
@@ -101,14 +100,14 @@ pub(crate) fn trip_count(graph: &Graph, region: Region, again: Node) -> Option<u
     counts.then_some(last as u64 + 1)
 }
 
-/// What is left to do; the list of these is the stack.
+/// A task of the work stack.
 enum Task {
-    /// The steps of a block, from this number on, at the end of a new block; and its
-    /// end, if it `ends` that one, too.
+    /// Copy the steps of a block, from this number on, to a new block; with `ends` its
+    /// terminator, too.
     Steps { block: Block, from: usize, to: Block, ends: bool },
-    /// The next iteration of a loop that is expanded at the end of this block.
+    /// Copy the next iteration of an unrolled loop to this block.
     Iterate(Region, Block),
-    /// The φs of a region that stays, after its copy.
+    /// Make the φs of a kept region, after its blocks have been copied.
     Join(Region, Region),
 }
 
@@ -116,19 +115,19 @@ struct Expand<'a> {
     old: &'a Graph,
     new: Graph,
     nest: Nest,
-    /// For each loop that is expanded what decides about another iteration.
+    /// The condition for another iteration of each unrolled loop.
     counters: PrimaryMap<Region, Option<Node>>,
-    /// For each node what it is here.
+    /// The current copy of each node.
     copies: PrimaryMap<Node, Option<Node>>,
-    /// For each region that stays its latest copy.
+    /// The latest copy of each kept region.
     regions: PrimaryMap<Region, Option<Region>>,
-    /// For each loop that is expanded how many of its iterations have begun.
+    /// The number of iterations of each unrolled loop that have begun.
     iterations: PrimaryMap<Region, u32>,
-    /// For each loop that is expanded its nodes whose history is read.
+    /// The nodes of each unrolled loop whose saved values are read.
     read: PrimaryMap<Region, Vec<Node>>,
-    /// What these nodes were in each iteration so far.
+    /// The copies of these nodes in the iterations so far.
     rows: HashMap<Node, Vec<Node>>,
-    /// The copies of arrays of nodes that never change.
+    /// The copies of arrays that are the same everywhere.
     tables: HashMap<Array, Array>,
     constants: HashMap<u64, Node>,
     inputs: HashMap<u32, Node>,
@@ -139,7 +138,7 @@ struct Expand<'a> {
 }
 
 impl Expand<'_> {
-    /// Notes what is read later of loops that are expanded.
+    /// Finds the nodes of unrolled loops whose saved values are read.
     fn find_read(&mut self) {
         for array in self.old.arrays.values() {
             if let &ArrayData::Saved(node) = array
@@ -150,7 +149,7 @@ impl Expand<'_> {
         }
     }
 
-    /// The loop of `node`, if that is expanded.
+    /// The loop of `node`, if it is unrolled.
     fn expanded_around(&self, node: Node) -> Option<Region> {
         self.nest.node_loop(node).filter(|&region| self.counters[region].is_some())
     }
@@ -181,7 +180,7 @@ impl Expand<'_> {
                     self.region(region, to);
                     return;
                 }
-                // A graph with sums is not expanded.
+                // A graph with accumulators is not expanded.
                 Item::Fill(_) | Item::Accumulate(..) => {}
             }
         }
@@ -229,8 +228,8 @@ impl Expand<'_> {
         self.tasks.push(Task::Steps { block: data.root, from: 0, to, ends: true });
     }
 
-    /// Ends the iteration of `region` before, if there was one, and begins the next one,
-    /// if there is one.
+    /// Ends the iteration of `region` that has been copied, and begins the next one, if there is
+    /// one.
     fn iterate(&mut self, region: Region, to: Block) {
         let old = self.old;
         let data = &old.regions[region];
@@ -261,7 +260,7 @@ impl Expand<'_> {
         self.tasks.push(Task::Steps { block: data.root, from: 0, to, ends: false });
     }
 
-    /// Notes what is read later of the iteration of `region` that has ended.
+    /// Records the saved values of the iteration of `region` that has been copied.
     fn note_rows(&mut self, region: Region) {
         let begun = self.iterations[region];
         for index in 0..self.read[region].len() {
@@ -278,7 +277,7 @@ impl Expand<'_> {
     fn node(&mut self, node: Node, to: Block) {
         let data = &self.old.nodes[node];
         let copy = match data.def {
-            // What counts the iterations of a loop that is expanded is no step of it.
+            // The exit condition of an unrolled loop is dropped.
             Def::Apply(..) if self.is_counter(node) => return,
             Def::Apply(op, args) => {
                 let args = args.map(|arg| self.copied(arg));
@@ -303,7 +302,7 @@ impl Expand<'_> {
         self.expanded_around(node).is_some_and(|region| self.counters[region] == Some(node))
     }
 
-    /// What `node` is here.
+    /// The current copy of `node`.
     fn copied(&mut self, node: Node) -> Node {
         match self.old.nodes[node].def {
             Def::Input(number) => self.input(number),
@@ -329,7 +328,7 @@ impl Expand<'_> {
         }
     }
 
-    /// The number of the iteration at hand of `region`, a loop that is expanded.
+    /// The current iteration number of `region`, an unrolled loop.
     fn current(&self, region: Region) -> u32 {
         self.iterations[region].saturating_sub(1)
     }
@@ -344,7 +343,7 @@ impl Expand<'_> {
         *self.constants.entry(bits).or_insert_with(|| new.push_const(bits))
     }
 
-    /// The element at `access`, read at the end of the block `to`.
+    /// The element at `access`, appended to the block `to`.
     fn element(&mut self, access: Access, to: Block, place: Option<PlaceId>) -> Node {
         let old = self.old;
         let data = &old.accesses[access];
@@ -378,7 +377,7 @@ impl Expand<'_> {
         self.new.push_element(to, access, place)
     }
 
-    /// What `array` is here.
+    /// The current copy of `array`.
     fn copied_array(&mut self, array: Array) -> Array {
         if let Some(&table) = self.tables.get(&array) {
             return table;

@@ -1,4 +1,5 @@
-//! Fusion: what a loop reads of another one's iterations is computed where it is read.
+//! Loop fusion by recomputation: a loop that reads saved values of another loop computes them
+//! itself.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -9,19 +10,18 @@ use crate::ssa::{
     rebuild,
 };
 
-/// So many steps at most are computed again for a number that is read.
+/// The limit on the steps that are recomputed for one saved value.
 const MOST_STEPS: usize = 16;
 
-/// So many loops at most that read one another are fused.
+/// The limit on rounds, for loops that read one another in a chain.
 const MOST_TIMES: usize = 8;
 
-/// The graph with what is read of the iterations of a loop computed where it is read, if no
-/// iteration needs another one for it and it takes few steps, none of which is a function; `None`
-/// if there is nothing of that kind.
+/// The graph with saved values recomputed where they are read, if they depend on no other
+/// iteration and take few cheap steps; `None` if there are none.
 ///
-/// So a program that has its residuals in a vector, and then adds them up, is as one that adds
-/// each of them at once. A loop that nothing else is read of is gone. The numbers that are
-/// computed keep their bits; the adjoints of what the loops read are added up in another order.
+/// A program that stores its residuals in a vector and then adds them up becomes one that adds
+/// each of them at once. A loop whose values are not read any more is removed. Values keep their
+/// bits; the adjoints of the loop's inputs are accumulated in another order.
 ///
 /// # Examples
 ///
@@ -29,7 +29,7 @@ const MOST_TIMES: usize = 8;
 /// use phigrad::internals::loops::fuse;
 /// use phigrad::internals::ssa::parse;
 ///
-/// // The squares of 3·j·x for each j are written down, then added up.
+/// // One loop saves 3·j·x for each j, another adds up the squares.
 /// let text = "graph active 1 inactive 0\nv1 = const 9.0\nv2 = const 3.0\nv3 = const 0.0\n\
 ///             v4 = iteration r0\nv8 = iteration r1\na0 = saved v6\ni0 = a0 base 0 r1*1\nb0:\n  \
 ///             region r0 b1 bound 10\n  v13 = region r1 b2 bound 10 entries v9=v3\n  \
@@ -44,7 +44,7 @@ const MOST_TIMES: usize = 8;
 /// ```
 pub fn fuse(graph: &Graph) -> Option<Graph> {
     let mut fused = fused_once(graph)?;
-    // What is computed where it is read may read another loop's iterations itself.
+    // A recomputed value may itself read saved values of another loop.
     for _ in 1..MOST_TIMES {
         match fused_once(&fused) {
             Some(new) => fused = new,
@@ -54,7 +54,7 @@ pub fn fuse(graph: &Graph) -> Option<Graph> {
     Some(fused)
 }
 
-/// The graph with what can be computed where it is read; `None` if nothing can.
+/// One round of [`fuse`].
 fn fused_once(graph: &Graph) -> Option<Graph> {
     let is_saved = |array: &ArrayData| matches!(array, ArrayData::Saved(_));
     if !graph.arrays.values().any(is_saved) {
@@ -65,7 +65,7 @@ fn fused_once(graph: &Graph) -> Option<Graph> {
         let Def::Element(access) = graph.nodes[node].def else { return None };
         let read = &graph.accesses[access];
         let (past, region) = written(graph, &nest, read)?;
-        // One that is read in a loop in another one is read more often than it was computed.
+        // In a loop nested deeper it would be recomputed more often than it was computed.
         let around = nest.loop_around(region);
         let reader = nest.node_loop(node);
         let is_next = reader == around || reader.is_some_and(|r| nest.loop_around(r) == around);
@@ -78,7 +78,7 @@ fn fused_once(graph: &Graph) -> Option<Graph> {
     changed.then(|| eliminate_dead_code(&fused))
 }
 
-/// What `read` is an element of the saved of, and its loop.
+/// The node whose saved value `read` is, and its loop.
 fn written(graph: &Graph, nest: &Nest, read: &AccessData) -> Option<(Node, Region)> {
     match graph.arrays[read.array] {
         ArrayData::Saved(past) => Some((past, nest.node_loop(past)?)),
@@ -86,18 +86,17 @@ fn written(graph: &Graph, nest: &Nest, read: &AccessData) -> Option<(Node, Regio
     }
 }
 
-/// A loop, of whose iterations one is read.
+/// A read of one iteration of a loop.
 struct Source<'a> {
     graph: &'a Graph,
     nest: &'a Nest,
     region: Region,
-    /// Which iteration that is.
+    /// The access, whose index is the number of the iteration.
     read: &'a AccessData,
 }
 
 impl Source<'_> {
-    /// What is to be computed again for `past`, operands first; `None` if it cannot be, or is
-    /// too much.
+    /// The steps to recompute `saved`, operands first; `None` if it is not possible or too many.
     fn steps(&self, past: Node) -> Option<Vec<Node>> {
         let mut steps = Vec::new();
         let mut pending = vec![(past, false)];
@@ -125,7 +124,7 @@ impl Source<'_> {
         (steps.len() <= MOST_STEPS).then_some(steps)
     }
 
-    /// Computes `steps` for the iteration that is read.
+    /// Recomputes `steps` for the iteration that is read.
     fn compute(&self, rebuild: &mut Rebuild<'_>, steps: &[Node]) -> Option<Node> {
         let mut made: HashMap<Node, Node> = HashMap::new();
         for &step in steps {
@@ -149,7 +148,7 @@ impl Source<'_> {
         steps.last().and_then(|last| made.get(last)).copied()
     }
 
-    /// Whether `node` is computed in the loop.
+    /// Tests whether `node` is computed in the loop.
     fn is_inside(&self, node: Node) -> bool {
         let within = core::iter::successors(self.nest.node_loop(node), |&region| {
             self.nest.loop_around(region)
@@ -157,12 +156,12 @@ impl Source<'_> {
         within.into_iter().any(|region| region == self.region)
     }
 
-    /// The element that `access`, in the loop, is in the iteration that is read.
+    /// The access that `access`, in the loop, is in the iteration that is read.
     fn element(&self, access: &AccessData) -> Option<AccessData> {
         if self.graph.arrays[access.array].is_sums() {
             return None;
         }
-        // Also not the saved of a loop in the loop, which is another one in each iteration.
+        // Saved values of an inner loop are of the current iteration only.
         if self.graph.arrays[access.array].nodes().any(|node| self.is_inside(node)) {
             return None;
         }
@@ -190,7 +189,7 @@ impl Source<'_> {
     }
 }
 
-/// Whether `op` takes no longer than to write a number down and read it again.
+/// Tests whether `op` costs no more than to save a value and load it.
 fn is_cheap(op: Op) -> bool {
     matches!(op, Op::Add | Op::Sub | Op::Mul | Op::MulAdd | Op::Neg | Op::Abs)
 }
@@ -200,7 +199,7 @@ mod tests {
     use super::*;
     use crate::ssa::{interpret, parse, verify};
 
-    /// Of each iteration of a loop `past` is read, in the other order, by one that adds it up.
+    /// Loop r0 saves `saved` in each iteration; loop r1 adds up the values in reverse order.
     fn graph(past: &str, body: &str) -> Graph {
         let text = format!(
             "graph active 1 inactive 0\nv1 = const 9.0\nv2 = const 3.0\nv3 = const 0.0\n\
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_other_iteration_is_computed_again() {
+    fn values_of_one_iteration_are_recomputed() {
         let graph = graph("v8", "  v7 = mul v4 v2\n  v8 = mul v7 v0\n  v9 = sin v6\n");
         let fused = fuse(&graph).unwrap();
         assert_eq!(verify(&fused), Ok(()));
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_another_iteration_or_a_function_is_read() {
+    fn carried_or_expensive_values_are_read() {
         let carried = "  v7 = mul v6 v2\n  v8 = mul v7 v0\n  v9 = sin v6\n";
         let function = "  v7 = sin v4\n  v8 = mul v7 v0\n  v9 = sin v6\n";
         for body in [carried, function] {

@@ -1,4 +1,4 @@
-//! Hoisting: what is the same in all iterations of a loop is computed before it.
+//! Loop-invariant code motion.
 
 use hashbrown::HashMap;
 
@@ -9,14 +9,13 @@ use crate::ssa::{
     verify,
 };
 
-/// The graph with what no iteration changes computed before its loops, as far out as its
-/// operands allow, and guards on it checked there.
+/// The graph with loop-invariant steps moved before their loops, as far out as their operands
+/// allow, and guards on invariant conditions with them.
 ///
-/// Only what each iteration computes is moved, that is, steps of the root of a loop:
-/// a loop has one iteration at least, so nothing is computed in vain but where
-/// a guard stops the graph anyway. A value that is moved lives longer, so what
-/// costs less than reading it again stays where it is, unless something
-/// that is moved needs it. The numbers that are computed keep their bits.
+/// Only steps of the root of a loop are moved, which run in each iteration: a loop has at least
+/// one iteration, so no step is executed in vain except where a guard stops the graph anyway. A
+/// moved value lives longer, so a step that is cheaper than a reload stays, unless a moved step
+/// uses it. Values keep their bits.
 ///
 /// # Examples
 ///
@@ -48,11 +47,12 @@ pub fn hoist(graph: &Graph) -> Graph {
         debug_assert!(verified.is_ok(), "{verified:?}\n{graph}");
         verified.is_ok()
     });
-    // What was computed in several loops may be computed once before them.
+    // Equal steps of several loops may have met in one block.
     moved.map_or_else(|| graph.clone(), |moved| simplify(&moved, Folding::Real))
 }
 
-/// Where a step goes: before a loop, and into which block that is.
+/// The place to which a step moves: before the region `before`, which is a step of the block
+/// `to`.
 #[derive(Clone, Copy)]
 struct Way {
     before: Region,
@@ -62,13 +62,12 @@ struct Way {
 struct Search<'a> {
     graph: &'a Graph,
     nest: Nest,
-    /// For each block how many are above it; for the root of a region those above the
-    /// block where it stands, too.
+    /// The depth of each block in the tree, regions included.
     depths: PrimaryMap<Block, u32>,
     parents: PrimaryMap<Block, Option<Block>>,
-    /// The block in which each node could be computed, the outermost one.
+    /// The outermost block in which each node can be computed.
     homes: PrimaryMap<Node, Option<Block>>,
-    /// Where each guard goes that is moved, by its block and its number there.
+    /// The targets of moved guards, by block and number of the item.
     guards: HashMap<(Block, usize), Way>,
 }
 
@@ -83,13 +82,13 @@ impl<'a> Search<'a> {
         Search { graph, nest, depths, parents, homes, guards: HashMap::new() }
     }
 
-    /// Where each node goes that is moved.
+    /// The targets of moved nodes.
     fn find(&mut self) -> PrimaryMap<Node, Option<Way>> {
         let graph = self.graph;
         let mut ways = PrimaryMap::filled(None, graph.nodes.len());
         let mut kept = PrimaryMap::filled(false, graph.nodes.len());
         for array in graph.arrays.values() {
-            // A history is of a step of its loop.
+            // Saved nodes must stay in their loop.
             if let ArrayData::Saved(node) = *array {
                 kept[node] = true;
             }
@@ -108,8 +107,8 @@ impl<'a> Search<'a> {
         self.wanted(&ways)
     }
 
-    /// The outermost place for a step of `block`, if it is a step of a loop that may stand
-    /// before that: `may_leave` tells it for the root of a loop and the block above.
+    /// The outermost target for a step of `block`, if it is a step of a loop: `may_leave` tests
+    /// whether it can move from the root of a loop to the block above.
     fn outermost(
         &self,
         mut block: Block,
@@ -129,8 +128,8 @@ impl<'a> Search<'a> {
         way
     }
 
-    /// Whether `node` gets its value in `block` or above, not counting what only replaying
-    /// makes visible.
+    /// Tests whether `node` is computed in `block` or above; visibility by replaying does not
+    /// count.
     fn is_above(&self, node: Node, block: Block) -> bool {
         let Some(home) = self.homes[node] else {
             return matches!(self.graph.nodes[node].def, Def::Input(_) | Def::Const(_));
@@ -138,7 +137,7 @@ impl<'a> Search<'a> {
         home == block || self.is_below(block, home)
     }
 
-    /// Whether `block` is in the tree below `above`, or in a region there.
+    /// Tests whether `block` is in the tree below `above`, regions included.
     fn is_below(&self, block: Block, above: Block) -> bool {
         let mut here = Some(block);
         while let Some(next) = here.filter(|&here| self.depths[here] > self.depths[above]) {
@@ -147,7 +146,7 @@ impl<'a> Search<'a> {
         here == Some(above) && block != above
     }
 
-    /// Whether the element at `access`, of a table or a row of inputs, is the same in all
+    /// Tests whether the element at `access`, of constants or inputs, is the same in all
     /// iterations of `region`.
     fn is_fixed(&self, access: Access, region: Region) -> bool {
         let data = &self.graph.accesses[access];
@@ -156,7 +155,7 @@ impl<'a> Search<'a> {
             ArrayData::Constants(_) | ArrayData::Inputs { .. }
         );
         let counted = self.graph.regions[region].replays.unwrap_or(region);
-        // Where a loop is replayed that is not around, its number is known only there.
+        // The number of a replayed loop is visible only in the loop that replays it.
         let is_around = |of: Region| {
             let around = core::iter::successors(self.nest.loop_around(region), |&around| {
                 self.nest.loop_around(around)
@@ -168,8 +167,7 @@ impl<'a> Search<'a> {
         is_given && data.strides.iter().all(|&(of, _)| of != counted && is_around(of))
     }
 
-    /// Of what could be moved that which is worth it, and what it is computed from; and
-    /// guards on such.
+    /// Selects the moves that pay off, with the operands that they need, and the guards.
     fn wanted(
         &mut self,
         possible: &PrimaryMap<Node, Option<Way>>,
@@ -199,7 +197,7 @@ impl<'a> Search<'a> {
         ways
     }
 
-    /// Lets `node` be there where something goes that needs it.
+    /// Moves `node` to a target where a moved step uses it.
     fn bring(
         &self,
         node: Node,
@@ -214,12 +212,12 @@ impl<'a> Search<'a> {
         if own == root || self.is_below(own, root) {
             self.send(way, &mut ways[node]);
         } else if !self.is_below(way.to, own) && way.to != own {
-            // It was visible only because its loop, another one, is replayed.
+            // It was visible by replaying only.
             self.send(possible, &mut ways[node]);
         }
     }
 
-    /// Of all places where a step is needed it goes to the outermost one.
+    /// The outermost of several targets wins.
     fn send(&self, way: Way, to: &mut Option<Way>) {
         if to.is_none_or(|before| self.depths[way.to] < self.depths[before.to]) {
             *to = Some(way);
@@ -227,12 +225,12 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether it takes as long to compute `op` as to read what it has come to.
+/// Tests whether `op` costs at least as much as a reload of its result.
 fn is_worth_it(op: Op) -> bool {
     !(op.is_comparison() || matches!(op, Op::Neg | Op::Abs | Op::CopySign))
 }
 
-/// The graph with steps moved, in whatever order their ids are.
+/// The graph with all moves done; ids are out of order.
 fn moved(
     graph: &Graph,
     ways: &PrimaryMap<Node, Option<Way>>,

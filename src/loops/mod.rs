@@ -1,8 +1,12 @@
-//! What makes loops and transforms them: graph to graph.
+//! Loop transformations, graph to graph.
 //!
-//! `reroll` finds loops in straight-line code, `expand` makes straight-line code of loops, `fuse`
-//! computes what one loop reads of another's iterations where it is read, and `hoist` computes what
-//! no iteration changes before the loop.
+//! - `reroll`: rolls repetition in straight-line code into loops
+//!
+//! - `expand`: unrolls loops with constant trip counts
+//!
+//! - `fuse`: recomputes saved values of one loop where another loop reads them
+//!
+//! - `hoist`: loop-invariant code motion
 
 mod expand;
 mod fuse;

@@ -1,10 +1,10 @@
-//! The generator of random programs and of inputs for them.
+//! Generates random programs and inputs for them.
 
 use super::program::{Operand, Program, Statement};
 use super::random::Random;
 use crate::op::{MAX_ARITY, Op};
 
-/// What kind of programs to generate.
+/// A distribution of random programs.
 ///
 /// # Examples
 ///
@@ -24,29 +24,28 @@ pub struct Recipe {
     pub active: usize,
     /// The number of inactive inputs.
     pub inactive: usize,
-    /// About how many statements a program has, besides those that give each
-    /// local its first value and those that gather the result.
+    /// The approximate number of statements, without those that initialise the locals and those
+    /// that sum up the result.
     pub statements: usize,
-    /// The number of local variables: how many values are alive at once.
+    /// The number of local variables, which bounds the number of live values.
     pub locals: usize,
-    /// Whether operands are taken as they are, so that values may be NaN or
-    /// infinite. Otherwise values stay finite and small.
+    /// True if operands are not moved into the domains of primitives, so that values may be NaN
+    /// or infinite. Otherwise values stay finite and small.
     pub wild: bool,
     /// The probability of an `if` in place of an assignment.
     pub guards: f64,
     /// The probability of a loop in place of an assignment.
     pub loops: f64,
-    /// Whether the control flow of programs is told to the recorder, as
-    /// [`traced`](crate::traced) does for functions.
+    /// True if programs annotate their control flow as functions under [`traced`](crate::traced)
+    /// do.
     pub annotated: bool,
-    /// The number of counters, which are not traced and decide what happens.
+    /// The number of counters: untraced state that branches depend on.
     pub counters: usize,
     /// The probability of a `break` or `continue` under a condition in a loop.
     pub jumps: f64,
-    /// The probability that a number is read out in place of an assignment.
+    /// The probability of reading out the number of a traced value in place of an assignment.
     pub reads: f64,
-    /// The probability that a primitive is drawn from the whole list, not from
-    /// those of arithmetic.
+    /// The probability of drawing a primitive from the whole list, not only from arithmetic.
     pub variety: f64,
 }
 
@@ -71,7 +70,7 @@ impl Default for Recipe {
 
 const ARITHMETIC: [Op; 6] = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::MulAdd, Op::Neg];
 const COMPARISONS: [Op; 6] = [Op::Lt, Op::Le, Op::Gt, Op::Ge, Op::Eq, Op::Ne];
-/// Numbers on which guards and kinks sit.
+/// Values at which comparisons change and derivatives jump.
 const LANDMARKS: [f64; 8] = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 1.5];
 const EXTREMES: [f64; 11] = [
     f64::NAN,
@@ -86,11 +85,11 @@ const EXTREMES: [f64; 11] = [
     1e200,
     -1e-200,
 ];
-/// How deep blocks nest.
+/// The largest depth of nested blocks.
 const DEPTH: usize = 3;
 
 impl Recipe {
-    /// A program of this kind.
+    /// A random program.
     pub fn program(&self, random: &mut Random) -> Program {
         let mut generator = Generator { recipe: self, random, earlier: Vec::new(), loops: 0 };
         let locals = self.locals.max(1);
@@ -102,8 +101,8 @@ impl Recipe {
         Program { active, inactive, locals, counters, tame: !self.wild, annotated, body }
     }
 
-    /// Active and inactive inputs for such a program. Some are numbers that
-    /// programs compare with; wild ones may be extreme.
+    /// Active and inactive inputs for such a program. Some are values that programs compare with;
+    /// wild ones may be extreme.
     pub fn inputs(&self, random: &mut Random) -> (Vec<f64>, Vec<f64>) {
         let mut draw = |count| (0..count).map(|_| self.number(random)).collect();
         (draw(self.active), draw(self.inactive))
@@ -123,9 +122,9 @@ impl Recipe {
 struct Generator<'a> {
     recipe: &'a Recipe,
     random: &'a mut Random,
-    /// What was computed before, to be computed again.
+    /// Earlier applications, for common subexpressions.
     earlier: Vec<(Op, [Operand; MAX_ARITY])>,
-    /// How many loops are open.
+    /// The number of enclosing loops.
     loops: usize,
 }
 
@@ -165,7 +164,7 @@ impl Generator<'_> {
         self.loops += 1;
         let body = self.block(statements, depth + 1);
         self.loops -= 1;
-        // Only with jumps, so that programs without stay what they were.
+        // Only with jumps, so that the programs of other recipes do not change.
         if self.recipe.jumps > 0.0 && self.random.chance(0.5) {
             let (left, right) = (self.operand(), self.operand());
             let comparison = self.random.pick(&COMPARISONS);
@@ -188,7 +187,7 @@ impl Generator<'_> {
         Statement::If { comparison, left, right, then, otherwise: Vec::new() }
     }
 
-    /// Something with a counter.
+    /// A statement with a counter.
     fn counting(&mut self, depth: usize) -> Statement {
         let counter = self.random.below(self.recipe.counters);
         match self.random.below(3) {
@@ -250,7 +249,7 @@ impl Generator<'_> {
                 });
                 operands[0] = Operand::Local(condition);
             }
-            // The sign of a NaN is not defined, so it must not become a number's.
+            // The sign of NaN is unspecified and must not become the sign of a number.
             Op::CopySign if self.recipe.wild => operands[1] = self.never_nan(block, operands[1]),
             _ => {}
         }
@@ -258,7 +257,7 @@ impl Generator<'_> {
         block.push(Statement::Assign { target, op, operands });
     }
 
-    /// A local that is `operand`, or 1 where that is NaN.
+    /// A local with the value of `operand`, or 1 if that is NaN.
     fn never_nan(&mut self, block: &mut Vec<Statement>, operand: Operand) -> Operand {
         let target = self.local();
         let local = Operand::Local(target);
@@ -274,7 +273,7 @@ impl Generator<'_> {
         local
     }
 
-    /// Makes an input, or a sum with one, the first value of a local.
+    /// Initialises a local with arithmetic on an input.
     fn first_value(&mut self, target: usize) -> Statement {
         let known = match target {
             0 => Operand::Constant(self.constant()),
@@ -285,7 +284,7 @@ impl Generator<'_> {
         Statement::Assign { target, op, operands }
     }
 
-    /// Brings a local into the result, which is local 0.
+    /// Adds a local to the result, which is local 0.
     fn gather(&mut self, local: usize) -> Statement {
         let wild = [Op::Add, Op::Min, Op::Max, Op::Mul];
         let op = if self.recipe.wild { self.random.pick(&wild) } else { Op::Add };
@@ -305,7 +304,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Input number `index`, counted round and round.
+    /// Input number `index`, modulo the number of inputs.
     fn input(&mut self, index: usize) -> Operand {
         let Recipe { active, inactive, .. } = *self.recipe;
         match index.checked_rem(active + inactive) {

@@ -1,10 +1,10 @@
-//! Random programs that run on numbers and on [`Var`](crate::Var) alike, and the source of random
-//! numbers: tests compare what executors make of them.
+//! Random programs that run on numbers and on [`Var`](crate::Var) alike, and the random numbers
+//! for them: tests compare the results of all executors.
 //!
-//! - `random`: random numbers that a seed determines
-//! - `scalar`: the operations of a program, on numbers and on `Var`
-//! - `program`: statements, and running them
-//! - `generate`: programs and inputs of a kind
+//! - `random`: seeded random numbers
+//! - `scalar`: the operations of programs, on numbers and on `Var`
+//! - `program`: statements, and an interpreter for them
+//! - `generate`: programs and inputs from a recipe
 
 mod generate;
 mod program;

@@ -1,5 +1,5 @@
-//! Random programs: a small tree of statements that runs on numbers and on
-//! `Var`, and prints readably so that a failing one can be reported.
+//! Random programs: a tree of statements with an interpreter that is generic over the number
+//! type, and a readable text form for reports of failures.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ pub struct Program {
     pub(super) locals: usize,
     pub(super) counters: usize,
     pub(super) tame: bool,
-    /// Whether control flow is told to the recorder.
+    /// True if control flow is annotated.
     pub(super) annotated: bool,
     pub(super) body: Vec<Statement>,
 }
@@ -59,7 +59,7 @@ pub(super) enum Statement {
         op: Op,
         operands: [Operand; MAX_ARITY],
     },
-    /// Reads the number out and makes a small constant of it.
+    /// Reads out the number and makes a small constant of it.
     Read {
         target: usize,
         value: Operand,
@@ -75,7 +75,7 @@ pub(super) enum Statement {
         times: u32,
         body: Vec<Statement>,
     },
-    /// Repeats while the comparison holds, but at most so many times.
+    /// Repeats while the comparison holds, at most `most` times.
     While {
         comparison: Op,
         left: Operand,
@@ -83,20 +83,20 @@ pub(super) enum Statement {
         most: u32,
         body: Vec<Statement>,
     },
-    /// Leaves the innermost loop, or goes on with its next iteration.
+    /// `break` or `continue` of the innermost loop.
     Jump {
         exit: bool,
     },
-    /// Adds one to a counter, which is not traced.
+    /// Increments a counter, which is not traced.
     Count {
         counter: usize,
     },
-    /// Makes a constant of a counter.
+    /// Assigns a constant computed from a counter.
     Number {
         target: usize,
         counter: usize,
     },
-    /// Decides by a counter.
+    /// Branches on a counter.
     IfCount {
         counter: usize,
         below: u64,
@@ -104,7 +104,7 @@ pub(super) enum Statement {
     },
 }
 
-/// What comes after a statement.
+/// The control flow after a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
     Next,
@@ -170,7 +170,7 @@ impl<S: Scalar> Run<'_, S> {
                 let (left, right) = (self.operand(*left), self.operand(*right));
                 let holds = S::compare(*comparison, left, right);
                 let after = self.block(if holds { then } else { otherwise });
-                // A jump leaves the region without joining.
+                // A jump exits the region without joining.
                 if after != Then::Next {
                     return after;
                 }
@@ -221,7 +221,7 @@ impl<S: Scalar> Run<'_, S> {
         }
     }
 
-    /// Hands over what the blocks change.
+    /// Hands the variables that the blocks change to `carrier`.
     fn carry(&mut self, blocks: &[&[Statement]], carrier: &mut Carrier) {
         let mut changes = Changes::default();
         blocks.iter().for_each(|block| changes.block(block));
@@ -246,7 +246,7 @@ impl<S: Scalar> Run<'_, S> {
     }
 }
 
-/// What statements change.
+/// The variables that statements change.
 #[derive(Default)]
 struct Changes {
     locals: BTreeSet<usize>,
@@ -277,8 +277,7 @@ impl Changes {
     }
 }
 
-/// The value of `op` at members of its domain made from `args`, made small
-/// where the primitive may yield large values.
+/// Applies `op` to `args` moved into its domain, and scales the result down if it may be large.
 fn tame<S: Scalar>(op: Op, args: [S; MAX_ARITY]) -> S {
     let domains = domain(op);
     let mut members = args;
@@ -289,7 +288,7 @@ fn tame<S: Scalar>(op: Op, args: [S; MAX_ARITY]) -> S {
     if keeps_small(op) {
         return y;
     }
-    // y / √(1 + y²), without calls, so that long stretches stay in registers.
+    // y / √(1 + y²), without calls, so that long basic blocks stay in registers.
     let one = S::constant(1.0);
     let square = S::apply(Op::MulAdd, [y, y, one]);
     let root = S::apply(Op::Sqrt, [square; MAX_ARITY]);
@@ -316,7 +315,7 @@ fn member<S: Scalar>(domain: Domain, x: S) -> S {
     }
 }
 
-/// Whether the result of `op` is small because its operands are.
+/// Tests whether the result of `op` is small if its operands are.
 fn keeps_small(op: Op) -> bool {
     op.is_comparison()
         || matches!(op, Op::Neg | Op::Abs | Op::Signum | Op::CopySign | Op::Min | Op::Max)

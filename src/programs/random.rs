@@ -1,6 +1,6 @@
-//! A small seeded source of random numbers (SplitMix64), the same on all hosts.
+//! A seeded random number generator (SplitMix64), the same on all hosts.
 
-/// A sequence of random numbers that its seed determines.
+/// A random number generator.
 ///
 /// SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom
 /// number generators", OOPSLA 2014. Good enough for tests, not for secrets.
@@ -22,7 +22,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// The sequence of this seed.
+    /// The generator with this seed.
     pub const fn new(seed: u64) -> Self {
         Random { state: seed, choices: Vec::new() }
     }
@@ -66,16 +66,16 @@ impl Random {
         ((u128::from(self.bits()) * count as u128) >> 64) as usize
     }
 
-    /// Whether an event of this probability happens.
+    /// Returns true with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.uniform(0.0, 1.0) < probability
     }
 
-    /// One of `items`.
+    /// A random element of `items`.
     ///
     /// # Panics
     ///
-    /// When there is none.
+    /// If there is none.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())]
     }

@@ -1,10 +1,10 @@
-//! What a random program needs from the numbers that it runs on.
+//! The number types that random programs run on.
 
 use crate::flow::Carry;
 use crate::op::{MAX_ARITY, Op, eval};
 use crate::trace::Var;
 
-/// A number that programs can be run on: a plain one or a traced one.
+/// A number that programs run on: `f64` or [`Var`].
 ///
 /// # Examples
 ///
@@ -24,15 +24,14 @@ pub trait Scalar: Copy + Carry {
     /// The constant `value`.
     fn constant(value: f64) -> Self;
 
-    /// The number as user code reads it out.
+    /// The number, read out as user code does.
     fn read(self) -> f64;
 
-    /// The value of `op`; operands beyond the arity are ignored, and the
-    /// exponent of `powi` is read out.
+    /// Applies `op`; operands beyond the arity are ignored, and the exponent of `powi` is read
+    /// out.
     fn apply(op: Op, args: [Self; MAX_ARITY]) -> Self;
 
-    /// The outcome of a comparison as user code sees it; false when `op` is
-    /// no comparison.
+    /// The outcome of a comparison in user code; false if `op` is no comparison.
     fn compare(op: Op, left: Self, right: Self) -> bool;
 }
 

@@ -1,29 +1,27 @@
-//! Reuse-aware division of code into units of compilation (section 4 of the paper).
+//! Reuse-aware division of a schedule into units of compilation (section 4 of the paper).
 //!
-//! The region tree is that of the schedule: its inner nodes are the regions and the
-//! sides of branches, its leaves the straight-line code between them. A region within the
-//! limit is kept whole, with all that is in it. A larger one is taken apart, and a
-//! leaf beyond the limit is split in two, again and again. Neighbours are then
-//! merged up to the limit, wherever they stand in the tree, since what follows one
-//! another in the schedule can be compiled together.
+//! The region tree is that of the schedule: its inner nodes are the regions and the arms of
+//! branches, its leaves the straight-line code between them. A region within the limit is kept
+//! whole. A larger one is divided into its children, and a leaf over the limit is split in two,
+//! recursively. Neighbours are then merged up to the limit, wherever they are in the tree, since
+//! consecutive code can be compiled together.
 //!
-//! The paper splits a leaf after the value with the most references, so that what is
-//! reused is computed once and handed over as one input. Here what is handed over is
-//! counted: a leaf is split where the fewest values cross that are used soon, of such
-//! places after the value with the most references. (To look at references first lets
-//! more words cross than to cut straight-line programs at equal distances; this, up to
-//! a fifth fewer.) Between two uses that are farther apart
-//! than the limit a value goes through the buffer wherever the cuts are.
+//! The paper splits a leaf after the value with the most references, so that a reused value is
+//! computed once and becomes one input of the next segment. Here a leaf is split where the fewest
+//! values cross that are used soon, and among such places after the value with the most
+//! references. (Splitting by references first lets more words cross than cutting straight-line
+//! programs at equal distances; this, up to a fifth fewer.) Between two uses that are farther
+//! apart than the limit a value goes through the buffer wherever the cuts are.
 
 use core::cmp::Reverse;
 use core::ops::Range;
 
 use crate::ssa::Sequence;
 
-/// Where to cut `sequence`: the first steps of all segments but the first one, which
-/// ascend. Between cuts are at most `limit` steps.
+/// The cuts of `sequence`: the first steps of all segments but the first one, ascending. Each
+/// segment has at most `limit` steps.
 ///
-/// The work is in proportion to the number of steps and uses.
+/// The work is proportional to the number of steps and uses.
 ///
 /// # Examples
 ///
@@ -44,8 +42,8 @@ use crate::ssa::Sequence;
 /// ```
 pub fn cut(sequence: &Sequence, limit: usize) -> Vec<u32> {
     let (limit, steps) = (bounded(limit), sequence.steps as usize);
-    // How many values cross into each step, as differences to the step before, and
-    // how often what the step before computes is used.
+    // The number of values that cross into each step, as differences to the step before, and the
+    // number of uses of what the step before computes.
     let (mut crossing, mut references) = (vec![0i32; steps + 2], vec![0u32; steps + 2]);
     for value in &sequence.values {
         references[value.begin as usize + 1] += value.uses.len() as u32;
@@ -64,7 +62,7 @@ pub fn cut(sequence: &Sequence, limit: usize) -> Vec<u32> {
         *crossing = sum;
     }
     cut_by(sequence, limit, |part| {
-        // The first part is at least half as long as it may be.
+        // The first half has at least half the limit.
         let longest = part.start + limit;
         let candidates = part.start + (limit / 2).max(1)..=longest;
         let best = candidates.max_by_key(|&step| {
@@ -74,15 +72,15 @@ pub fn cut(sequence: &Sequence, limit: usize) -> Vec<u32> {
     })
 }
 
-/// As [`cut`], but straight-line code beyond the limit is cut each `limit` steps, whatever
-/// crosses: what [`cut`] is compared with.
+/// Like [`cut`], but straight-line code over the limit is cut every `limit` steps: the baseline
+/// for [`cut`].
 pub fn cut_evenly(sequence: &Sequence, limit: usize) -> Vec<u32> {
     let limit = bounded(limit);
     cut_by(sequence, limit, |part| part.start + limit)
 }
 
-/// How many words the segments between `cuts` hand over: each value counts once for
-/// each segment that uses it and does not compute it.
+/// The number of words that cross between the segments of `cuts`: each value counts once for each
+/// segment that uses it and does not compute it.
 pub fn crossing(sequence: &Sequence, cuts: &[u32]) -> usize {
     let segment = |step: u32| cuts.partition_point(|&cut| cut <= step);
     let mut words = 0;
@@ -97,17 +95,17 @@ pub fn crossing(sequence: &Sequence, cuts: &[u32]) -> usize {
     words
 }
 
-/// The limit as a number of steps, of which there is one at least.
+/// The limit as a number of steps, at least 1.
 fn bounded(limit: usize) -> u32 {
     u32::try_from(limit).unwrap_or(u32::MAX).max(1)
 }
 
-/// The worklist. `split` chooses the first step of the second of two parts of what is
-/// longer than the limit.
+/// The worklist algorithm. `split` chooses the first step of the second half of a piece over the
+/// limit.
 fn cut_by(sequence: &Sequence, limit: u32, split: impl Fn(&Range<u32>) -> u32) -> Vec<u32> {
     let limit = limit as usize;
     let (mut cuts, mut begin) = (Vec::new(), 0);
-    // The next part last.
+    // A stack: the next piece is last.
     let mut worklist = parts(sequence, limit);
     worklist.reverse();
     while let Some(part) = worklist.pop() {
@@ -125,11 +123,11 @@ fn cut_by(sequence: &Sequence, limit: u32, split: impl Fn(&Range<u32>) -> u32) -
 /// The regions within the limit, and the straight-line code between them, in order.
 fn parts(sequence: &Sequence, limit: usize) -> Vec<Range<u32>> {
     let mut parts = Vec::new();
-    // The ends of the regions around, all beyond the limit, the innermost last.
+    // The ends of the enclosing regions, all over the limit, the innermost last.
     let (mut here, mut ends) = (0, Vec::new());
     for region in &sequence.regions {
         if region.start < here {
-            // In a region that is kept whole.
+            // Inside a region that is kept whole.
             continue;
         }
         while let Some(end) = ends.pop_if(|end| *end <= region.start) {
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn small_regions_are_whole_and_large_ones_are_taken_apart() {
+    fn small_regions_are_whole_and_large_ones_are_divided() {
         let regions = [2..10, 3..5, 6..9, 12..30, 13..20, 20..29, 24..28];
         let sequence = sequence(34, &regions, &[]);
         let expected =
@@ -173,12 +171,12 @@ mod tests {
         assert_eq!(parts(&sequence, 8), expected);
         let expected = [0..2, 2..10, 10..12, 12..13, 13..20, 20..29, 29..30, 30..34];
         assert_eq!(parts(&sequence, 9), expected);
-        // Merged: 0..2 and 2..10 are too long together.
+        // Merged; 0..2 and 2..10 are too long together.
         assert_eq!(cut_evenly(&sequence, 8), [2, 10, 13, 20, 28]);
     }
 
     #[test]
-    fn straight_code_is_split_where_the_fewest_values_cross() {
+    fn straight_line_code_is_split_where_the_fewest_values_cross() {
         // Two values cross into 2 to 6, one into 7 and 8, two into all others.
         let values: [(u32, &[u32]); 3] = [(0, &[3, 6, 8, 11]), (1, &[3, 6]), (8, &[9, 11])];
         let sequence = sequence(12, &[], &values);
@@ -188,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_again_for_long_does_not_count() {
+    fn uses_beyond_the_limit_do_not_count() {
         let values: [(u32, &[u32]); 2] = [(5, &[15]), (7, &[9, 10])];
         assert_eq!(cut(&sequence(16, &[], &values), 10), [6]);
         let values: [(u32, &[u32]); 2] = [(5, &[14]), (7, &[9, 10])];
@@ -196,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_places_the_one_after_the_most_used_value_is_taken() {
+    fn ties_are_split_after_the_value_with_the_most_references() {
         // One value crosses into all but 1.
         let values: [(u32, &[u32]); 4] =
             [(1, &[2, 3, 4, 5, 6]), (6, &[7, 7, 8]), (8, &[9]), (9, &[11])];
@@ -218,7 +216,7 @@ mod tests {
                     starts.zip(ends).map(|(a, b)| i64::from(b) - i64::from(a)).collect();
                 let fits = |&size: &i64| (1..=limit.max(1) as i64).contains(&size);
                 assert!(sizes.iter().all(fits), "{limit}: {sizes:?}");
-                // No two neighbours could have been one.
+                // No two neighbours could have been merged.
                 assert!(sizes.windows(2).all(|two| two[0] + two[1] > limit as i64), "{sizes:?}");
             }
         }

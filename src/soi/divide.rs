@@ -1,21 +1,19 @@
-//! Reuse-aware division of straight-line code (section 4 of the paper).
+//! Reuse-aware division of basic blocks into segments for simplification (section 4 of the
+//! paper).
 //!
-//! A leaf of the def-use region tree is here a basic block: the applications of a
-//! block between two regions of it. What is inside a region is in basic blocks of
-//! its own, so that only leaves have expressions of straight-line code. A basic block
-//! larger than the limit is split in two at the value in it that has the most
-//! references, again and again; small neighbours are merged up to the limit.
+//! A leaf of the def-use region tree is here the run of applications of a block between two
+//! regions. A run over the limit is split in two after its value with the most references,
+//! recursively; small neighbours are merged up to the limit.
 
 use crate::entity::PrimaryMap;
 use crate::ssa::{Def, Graph, Item, Node, Segments};
 
-/// The segments of `graph` of at most `limit` nodes each, divided where a value
-/// has many references: it is computed once, in the segment before, and its
-/// uses see it as one input.
+/// The segments of `graph` of at most `limit` nodes each, split after values with many
+/// references: such a value is computed once, and is one input of the next segment.
 ///
-/// Of the middle half of what is split the value with the most references counts,
-/// of several the one closest to the middle. So the work is in proportion to the
-/// number of nodes times the logarithm of the largest basic block.
+/// Only the middle half of a run is considered for a split, and among values with equally many
+/// references the one closest to the middle. So the work is proportional to the number of nodes
+/// times the logarithm of the longest run.
 ///
 /// # Examples
 ///
@@ -38,7 +36,7 @@ pub fn divide(graph: &Graph, limit: usize) -> Segments {
     let mut parts = Vec::new();
     for basic_block in basic_blocks(graph) {
         let mut done: Vec<Vec<Node>> = Vec::new();
-        // The next part last.
+        // A stack: the next piece is last.
         let mut worklist = vec![&basic_block[..]];
         while let Some(part) = worklist.pop() {
             if part.len() > limit {
@@ -56,8 +54,8 @@ pub fn divide(graph: &Graph, limit: usize) -> Segments {
     Segments::new(graph, parts)
 }
 
-/// The segments of `graph` of `limit` nodes each, but for the last of a basic block:
-/// what [`divide`] is compared with.
+/// The segments of `graph` of `limit` nodes each, but for the last of a run: the baseline for
+/// [`divide`].
 ///
 /// # Examples
 ///
@@ -77,7 +75,7 @@ pub fn divide_evenly(graph: &Graph, limit: usize) -> Segments {
     Segments::new(graph, parts.map(<[Node]>::to_vec).collect())
 }
 
-/// The applications between regions, in order.
+/// The runs of applications between regions, in order.
 fn basic_blocks(graph: &Graph) -> Vec<Vec<Node>> {
     let mut basic_blocks = Vec::new();
     for block in graph.preorder() {
@@ -87,7 +85,7 @@ fn basic_blocks(graph: &Graph) -> Vec<Vec<Node>> {
                 Item::Node(node) if matches!(graph.nodes[node].def, Def::Apply(..)) => {
                     basic_block.push(node);
                 }
-                // A value may go through a region and come back.
+                // A value may enter a region and come back.
                 Item::Region(_) => basic_blocks.push(core::mem::take(&mut basic_block)),
                 Item::Node(_) | Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
             }
@@ -98,7 +96,7 @@ fn basic_blocks(graph: &Graph) -> Vec<Vec<Node>> {
     basic_blocks
 }
 
-/// How often applications use each node.
+/// The number of uses of each node by applications.
 fn references(graph: &Graph) -> PrimaryMap<Node, u32> {
     let mut references = PrimaryMap::filled(0, graph.nodes.len());
     for node in graph.nodes.keys() {
@@ -107,8 +105,8 @@ fn references(graph: &Graph) -> PrimaryMap<Node, u32> {
     references
 }
 
-/// How many nodes come before the split of `part`, which has two at least: up to
-/// the one with the most references, itself included.
+/// The number of nodes before the split of `run`, which has at least two: up to and including the
+/// one with the most references.
 fn most_referenced(part: &[Node], references: &PrimaryMap<Node, u32>) -> usize {
     let quarter = part.len() / 4;
     let middle = part.len() / 2;

@@ -1,9 +1,8 @@
-//! Segments of interest: which code is looked at together, so that work on it is
-//! bounded and values used often are not torn apart. `divide` makes the segments of
-//! expressions that are simplified, `cut` those of code that become native functions.
+//! Segments of interest ("Coarsening Optimization for Differentiable Programming", OOPSLA 2021,
+//! section 4): divides code into segments of bounded size, cut where few values cross. `divide`
+//! makes the segments that are simplified, `cut` those that are compiled to native functions.
 //!
-//! A graph holds what its outputs need and nothing else, so all its nodes are on the
-//! def-use chains of its outputs.
+//! A graph has no dead nodes, so all its nodes are on def-use chains of its outputs.
 
 mod cut;
 mod divide;

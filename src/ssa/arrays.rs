@@ -1,4 +1,4 @@
-//! Loops of the graph, and the arrays of values that they read and write.
+//! Loops, and the arrays that they access by index.
 
 use smallvec::SmallVec;
 
@@ -7,32 +7,31 @@ use super::table::Table;
 use crate::entity::entity;
 
 entity!(
-    /// Values in a row, read by index.
+    /// An array of values that nodes read by index.
     Array,
     "a"
 );
 
 entity!(
-    /// A place in an array as a function of iteration numbers.
+    /// An access to an array: an index that is affine in iteration numbers.
     Access,
     "i"
 );
 
-/// What makes a region a loop: its tree is gone through again and again.
+/// A loop: a region whose tree of blocks is repeated.
 ///
-/// Each end of its tree passes on `again`, then a value for each entry φ, then
-/// one for each φ of the region. While `again` is not 0, the entry φs get their
-/// values and the next iteration begins; otherwise the φs get theirs. A loop has
-/// at least one iteration. One that wants more than `bound` iterations stops the
-/// graph without a result, as a guard does.
+/// Each leaf of its tree passes on `again`, then the next value of each entry φ, then one value
+/// for each φ of the region. While `again` is not 0, the entry φs get their next values and
+/// another iteration begins; otherwise the φs of the region get theirs. A loop has at least one
+/// iteration. A loop that needs more than `bound` iterations stops the graph without a result, as
+/// a guard does.
 ///
-/// A loop that replays another is gone through once for each iteration of that,
-/// in reverse order. Its ends pass on no `again`; in each iteration it sees what
-/// the other computed in that iteration. After the last one, the φs get their
-/// values.
+/// A loop that replays another has one iteration for each iteration of that loop, in reverse
+/// order. Its leaves pass on no `again`. Each iteration sees the values that the replayed loop
+/// computed in the same iteration. After the last one, the φs of the region get their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
-    /// The largest number of iterations; for a loop that replays, that of the other.
+    /// The largest number of iterations; the same for a replaying loop and the replayed one.
     pub bound: u32,
     /// The entry φs, in order.
     pub entries: Vec<Entry>,
@@ -47,38 +46,37 @@ pub struct Entry {
     pub first: Node,
 }
 
-/// What an array holds.
+/// The contents of an array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ArrayData {
-    /// Numbers, by their bits.
+    /// Constants, by their bits.
     Constants(Table),
-    /// The inputs from this number on, all active or all inactive. They need no nodes.
+    /// Consecutive inputs, all active or all inactive. They need no nodes.
     Inputs {
-        /// The number of the first one.
+        /// The number of the first input.
         first: u32,
-        /// How many there are.
+        /// The number of elements.
         count: u32,
     },
-    /// Nodes that are visible where the array is read.
+    /// Nodes that are visible at each access.
     Nodes(Vec<Node>),
-    /// What a node was in each iteration of its innermost loop, a loop that has
-    /// ended (within the current iteration of the loops around both).
+    /// The saved values of a node, one for each iteration of its innermost loop, which has ended
+    /// (within the current iteration of the loops around both).
     Saved(Node),
-    /// Sums that grow by accumulation. [`Item::Fill`](super::Item::Fill) sets
-    /// them to these nodes, or to zero.
+    /// Accumulators. [`Item::Fill`](super::Item::Fill) sets them to these nodes, or to zero.
     Sums(Vec<Option<Node>>),
-    /// Sums that begin with zero and are the outputs from this number on: each path of
+    /// Accumulators that begin with zero and are the outputs from this number on. Each path of
     /// the graph fills them, and returns only the other outputs, in order.
     Outputs {
-        /// The number of the first one.
+        /// The number of the first output.
         first: u32,
-        /// How many there are.
+        /// The number of elements.
         count: u32,
     },
 }
 
 impl ArrayData {
-    /// The nodes that it refers to.
+    /// The nodes that the array refers to.
     ///
     /// # Examples
     ///
@@ -103,7 +101,7 @@ impl ArrayData {
         nodes.iter().copied().chain(past).chain(firsts.iter().copied().flatten())
     }
 
-    /// The same to be changed. For an example see [`ArrayData::nodes`].
+    /// The same nodes, mutable. For an example see [`ArrayData::nodes`].
     pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
         let (nodes, past, firsts) = match self {
             ArrayData::Constants(_) | ArrayData::Inputs { .. } | ArrayData::Outputs { .. } => {
@@ -116,28 +114,28 @@ impl ArrayData {
         nodes.iter_mut().chain(past).chain(firsts.iter_mut().flatten())
     }
 
-    /// Whether steps add to its elements. For an example see [`ArrayData::nodes`].
+    /// Tests whether steps accumulate into its elements. For an example see [`ArrayData::nodes`].
     pub fn is_sums(&self) -> bool {
         matches!(self, ArrayData::Sums(_) | ArrayData::Outputs { .. })
     }
 }
 
-/// A place in an array: `base` plus, for each stride, the current iteration
-/// number of its loop times the stride.
+/// The index of an access: `base` plus, for each stride, the stride times the current iteration
+/// number of its loop.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AccessData {
     /// The array.
     pub array: Array,
-    /// The index when all iteration numbers are zero.
+    /// The index if all iteration numbers are zero.
     pub base: u32,
-    /// Loops whose iteration number is known here (those around, and those that
-    /// are replayed by those around), with what one iteration adds to the index.
+    /// The strides: loops around the access, or replayed by those, with the change of the index
+    /// from one iteration to the next.
     pub strides: SmallVec<[(Region, i32); 2]>,
 }
 
 impl Graph {
-    /// Makes `region` a loop of at most `bound` iterations, and returns an entry
-    /// φ for each of the first values.
+    /// Makes `region` a loop of at most `bound` iterations, and returns its entry φs, one for
+    /// each of the initial values.
     ///
     /// # Examples
     ///
@@ -159,7 +157,7 @@ impl Graph {
     /// graph.blocks[root].end = End::Return([last].into_iter().collect());
     /// assert_eq!(verify(&graph), Ok(()));
     /// assert_eq!(interpret(&graph, &[2.0]), Outcome::Values(vec![256.0]));
-    /// // It would go on without end.
+    /// // It would not terminate.
     /// assert_eq!(interpret(&graph, &[1.0]), Outcome::Unseen(again));
     /// ```
     pub fn make_loop(&mut self, region: Region, bound: u32, firsts: &[Node]) -> Vec<Node> {
@@ -176,7 +174,7 @@ impl Graph {
         phis
     }
 
-    /// Appends the node of the iteration number of `region`, a loop that has none yet.
+    /// Appends the iteration number of `region`, a loop that has none yet.
     ///
     /// # Examples
     ///
@@ -216,7 +214,7 @@ impl Graph {
         node
     }
 
-    /// The entry φs of `region`, with their first values; none if it is no loop.
+    /// The entry φs of `region` with their initial values; none if it is no loop.
     ///
     /// # Examples
     ///
@@ -233,7 +231,7 @@ impl Graph {
         self.regions[region].cycle.as_ref().map_or(&[], |cycle| &cycle.entries)
     }
 
-    /// Says that `region` comes from `place`, and its φs with it.
+    /// Sets the source place of `region` and its φs.
     pub(crate) fn move_region(&mut self, region: Region, place: PlaceId) {
         let entries = self.entries(region).iter().map(|entry| entry.phi);
         let phis: Vec<Node> = entries.chain(self.regions[region].phis.iter().copied()).collect();
@@ -241,9 +239,8 @@ impl Graph {
         phis.into_iter().for_each(|phi| self.nodes[phi].place = Some(place));
     }
 
-    /// How the values that each end of `region` passes on are used: how many say
-    /// whether there is another iteration (0 or 1), how many are for its entry
-    /// φs; the others are for its φs.
+    /// The numbers of values that each leaf of `region` passes on before those for its φs: the
+    /// `again` of a loop (0 or 1), and the next values of its entry φs.
     ///
     /// # Examples
     ///
@@ -262,7 +259,7 @@ impl Graph {
         (usize::from(decides), self.entries(region).len())
     }
 
-    /// The number of elements of `array`; of a history, the bound of its loop.
+    /// The number of elements of `array`; for saved values the bound of their loop.
     ///
     /// # Examples
     ///
@@ -287,8 +284,7 @@ impl Graph {
         }
     }
 
-    /// The index that `access` has where `iteration` tells the iteration number
-    /// of each loop; 0 if that is less than 0.
+    /// The index of `access` for these iteration numbers; 0 if it is negative.
     pub(crate) fn index_at(&self, access: Access, iteration: impl Fn(Region) -> u32) -> usize {
         let data = &self.accesses[access];
         let steps =

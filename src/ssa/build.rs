@@ -1,4 +1,4 @@
-//! The builder: makes a graph block by block, with hash-consing and folding.
+//! The builder: appends nodes block by block, with value numbering (hash-consing) and folding.
 
 use std::sync::Arc;
 
@@ -14,9 +14,8 @@ use super::retain::retain;
 use crate::numeric::Routine;
 use crate::op::{Algebra, MAX_ARITY, Op};
 
-/// Builds a [`Graph`]. Blocks are visited depth first: [`Builder::enter`]
-/// opens one, [`Builder::leave`] closes it and forgets the nodes that are not
-/// visible outside.
+/// Builds a [`Graph`]. Blocks are visited depth first: [`Builder::enter`] opens one,
+/// [`Builder::leave`] closes it and drops the facts that hold only inside.
 ///
 /// # Examples
 ///
@@ -41,24 +40,23 @@ pub struct Builder {
     pub(super) place: Option<PlaceId>,
     constants: HashMap<u64, Node>,
     inputs: HashMap<u32, Node>,
-    /// What is visible in the current block.
+    /// The facts that hold in the current block.
     pub(super) known: HashMap<Fact, Node>,
-    /// For each open block, what to forget when it closes.
+    /// For each open block, the facts to drop when it closes.
     scopes: Vec<(Block, Vec<Fact>)>,
-    /// Regions that are no more: their only block has become a part of theirs.
+    /// Regions that were inlined: their only block was appended to the block around.
     dissolved: HashSet<Region>,
     pub(super) loops: Loops,
 }
 
-/// What the builder remembers, for each visible node.
+/// A fact that holds in the current block, keyed for lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fact {
-    /// This definition, or this φ, has been computed.
+    /// A node with this definition is available.
     Defined(Def),
-    /// This node is visible, but what is defined alike may be something else.
+    /// This node is visible, but must not be reused for an equal definition.
     Visible(Node),
-    /// This condition has been checked and held, or did not hold; by a guard, or
-    /// by the branch that leads here.
+    /// This condition has had this outcome, by a guard or by a branch above.
     Checked(Node, bool),
 }
 
@@ -85,16 +83,15 @@ impl Builder {
         }
     }
 
-    /// Starts a graph of the same inputs and places as `graph`. What is an input there is
-    /// one in the new graph from the beginning.
+    /// Starts a graph with the inputs and places of `graph`. The nodes of inputs are created at
+    /// once.
     pub fn of(graph: &Graph, folding: Folding) -> Self {
         let mut builder = Builder::from(graph.emptied(), folding);
         builder.known.reserve(graph.nodes.len());
         builder
     }
 
-    /// The graph so far. Regions that have become a part of their block are still
-    /// listed, but no step of it.
+    /// The graph so far. Inlined regions are still listed, but are no step.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
@@ -107,12 +104,12 @@ impl Builder {
         retain(&self.graph, &Live::reachable(&self.graph))
     }
 
-    /// Nodes from here on come from `place`, a place of the graph.
+    /// Sets the source place of the nodes that follow.
     pub fn set_place(&mut self, place: Option<PlaceId>) {
         self.place = place;
     }
 
-    /// Which rules may be used.
+    /// The folding rules in use.
     pub fn folding(&self) -> Folding {
         self.folding
     }
@@ -129,8 +126,8 @@ impl Builder {
         *self.constants.entry(bits).or_insert_with(|| self.graph.push_const(bits))
     }
 
-    /// The node of `op` applied to `args`, as many as its arity: an equal one
-    /// that is visible, a simpler one, or a new one.
+    /// Applies `op` to `args`, as many as its arity: returns an equal visible node, a folded one,
+    /// or a new one.
     pub fn apply(&mut self, op: Op, args: &[Node]) -> Node {
         match fold(&self.graph, self.folding, op, args) {
             Some(Folded::To(operand)) => return self.operand(operand),
@@ -143,7 +140,7 @@ impl Builder {
         }
         let mut args = padded(args);
         if self.folding == Folding::Real && op.commutes() {
-            // Constants second, so that equal sums and products look alike.
+            // Constants second, so that equal sums and products have equal definitions.
             args[..2].sort_by_key(|&arg| (self.graph.constant(arg).is_some(), arg));
             args = padded(&args[..op.arity()]);
         }
@@ -156,8 +153,8 @@ impl Builder {
         node
     }
 
-    /// A call of `routine` with one node for each of its inputs; for its first result see
-    /// [`Def::Call`], for the others [`Builder::result`].
+    /// Calls `routine` with one node for each of its inputs. For its result 0 see [`Def::Call`],
+    /// for the others [`Builder::result`].
     ///
     /// # Examples
     ///
@@ -167,7 +164,7 @@ impl Builder {
     /// use phigrad::internals::numeric::Routine;
     /// use phigrad::internals::ssa::{Builder, Folding, Outcome, interpret};
     ///
-    /// // x³ as the product of three ratios, by a routine.
+    /// // x³ as a product of three factors, by a routine.
     /// let text = "affine_power inputs 1 wrt x0 : t0 = const 1.0 | \
     ///             t1 = x0 | advance 3 states 1 matrix t1 offset - start t0 outputs 0";
     /// let routine = text.parse::<Routine>()?;
@@ -211,7 +208,7 @@ impl Builder {
         }
     }
 
-    /// Requires that `condition` came out as `expect`, unless that is known.
+    /// Appends a guard that `condition` has the outcome `expect`, unless that is known.
     pub fn guard(&mut self, condition: Node, expect: bool) {
         let certain = self.graph.constant(condition).is_some_and(|c| (c != 0.0) == expect);
         let fact = Fact::Checked(condition, expect);
@@ -222,12 +219,12 @@ impl Builder {
         self.record_fact(fact, condition);
     }
 
-    /// Takes `condition` to come out as `expect` in the current block and below.
+    /// Assumes that `condition` has the outcome `expect` in the current block and below.
     pub(crate) fn assume(&mut self, condition: Node, expect: bool) {
         self.record_fact(Fact::Checked(condition, expect), condition);
     }
 
-    /// How `condition` always comes out here: it is a constant, or has been checked.
+    /// The outcome of `condition`, if it is a constant or has been checked.
     pub(super) fn known_outcome(&self, condition: Node) -> Option<bool> {
         let is_known = |expect| self.known.contains_key(&Fact::Checked(condition, expect));
         match self.graph.constant(condition) {
@@ -236,8 +233,8 @@ impl Builder {
         }
     }
 
-    /// Ends the current block with a branch. Returns the two new blocks: where
-    /// `condition` holds, and where it does not.
+    /// Ends the current block with a branch. Returns the blocks of both arms: the one where
+    /// `condition` holds, then the other.
     ///
     /// # Examples
     ///
@@ -265,13 +262,13 @@ impl Builder {
         (then, otherwise)
     }
 
-    /// Ends the current block with the outputs.
+    /// Ends the current block and returns `outputs`.
     pub fn finish_block(&mut self, outputs: &[Node]) {
         self.graph.blocks[self.block].end = End::Return(SmallVec::from_slice(outputs));
     }
 
-    /// Goes down into `block`, which a [`Builder::branch`] of the current block
-    /// returned. For an example see there.
+    /// Enters `block`, an arm of a [`Builder::branch`] of the current block. For an example see
+    /// there.
     pub fn enter(&mut self, block: Block) {
         let above = self.block;
         self.scopes.push((above, Vec::new()));
@@ -284,7 +281,7 @@ impl Builder {
         }
     }
 
-    /// Goes back up to the block above.
+    /// Returns to the block above.
     pub fn leave(&mut self) {
         if let Some((above, facts)) = self.scopes.pop() {
             for fact in facts {
@@ -294,12 +291,12 @@ impl Builder {
         }
     }
 
-    /// Begins a region in the current block and goes into its root. Its blocks
-    /// are built like those of the graph; then [`Builder::end_region`] ends it.
-    /// Until then the region is the last step of the current block.
+    /// Begins a region in the current block and enters its root. Its blocks are built like those
+    /// of the graph; then [`Builder::end_region`] ends it. Until then the region is the last step
+    /// of the current block.
     ///
-    /// If the replayed region has become a part of its block, all in it is visible
-    /// where it was, and the new region replays none.
+    /// If the replayed region was inlined, its nodes are visible in its block, and the new region
+    /// replays none.
     ///
     /// # Examples
     ///
@@ -332,12 +329,11 @@ impl Builder {
         region
     }
 
-    /// Ends `region`, whose ends pass on `values` values each, and goes back to
-    /// its block. Returns what comes out of it, one node for each value: its φ,
-    /// or, where all ends pass on the same, that. For an example see
-    /// [`Builder::begin_region`].
+    /// Ends `region`, whose leaves pass on `values` values each, and returns to its block.
+    /// Returns one node for each value: its φ, or the value itself if all leaves pass on the
+    /// same. For an example see [`Builder::begin_region`].
     ///
-    /// A region of a single block that replays none becomes a part of its block.
+    /// A region of a single block that replays none is inlined into its block.
     pub fn end_region(&mut self, region: Region, values: usize) -> Vec<Node> {
         let &RegionData { root, replays, .. } = &self.graph.regions[region];
         if let (End::Return(passed), None) = (&self.graph.blocks[root].end, replays) {
@@ -348,7 +344,7 @@ impl Builder {
         self.join(region, values)
     }
 
-    /// Ends `region` with its φs.
+    /// Ends `region` and makes its φs.
     pub(super) fn join(&mut self, region: Region, values: usize) -> Vec<Node> {
         self.leave();
         let (decides, nexts) = self.graph.passed_before_phis(region);
@@ -387,8 +383,7 @@ impl Builder {
         results
     }
 
-    /// Makes the steps of `root`, the only block of `region`, those of the
-    /// current block's parent.
+    /// Inlines `region`: appends the steps of `root`, its only block, to the block around.
     fn dissolve(&mut self, region: Region, root: Block) {
         let steps = core::mem::take(&mut self.graph.blocks[root].items);
         self.graph.blocks[root].end = End::Open;
@@ -404,8 +399,7 @@ impl Builder {
         self.dissolved.insert(region);
     }
 
-    /// Whether `node` is visible in the current block, not counting what only
-    /// replaying makes visible.
+    /// Tests whether `node` is visible in the current block, other than by replaying.
     pub(super) fn is_visible(&self, node: Node) -> bool {
         match self.graph.nodes[node].def {
             Def::Input(_) | Def::Const(_) => true,

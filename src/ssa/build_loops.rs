@@ -1,4 +1,4 @@
-//! The part of the builder that makes loops, and arrays and accesses for them.
+//! The builder's methods for loops, arrays and accesses.
 
 use super::arrays::{Access, AccessData, Array, ArrayData};
 use super::build::{Builder, Fact};
@@ -7,17 +7,17 @@ use crate::entity::PrimaryMap;
 use crate::op::Op;
 use hashbrown::HashMap;
 
-/// What the builder knows of loops.
+/// The loops, arrays and accesses that the builder has made.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
     /// The loops around the current block.
     open: Vec<Region>,
-    /// The loops whose iteration number is known here: for each of those around,
-    /// itself or what it replays.
+    /// The loops whose iteration number is visible: each enclosing loop, or the one that it
+    /// replays.
     counted: Vec<Region>,
-    /// For each loop the node of its iteration number.
+    /// The node of each loop's iteration number.
     numbers: HashMap<Region, Node>,
-    /// For each node, as far as the list goes, the innermost loop that it is in.
+    /// The innermost loop around each node; new nodes are added by [`Builder::assign_loops`].
     nodes: PrimaryMap<Node, Option<Region>>,
     arrays: HashMap<ArrayData, Array>,
     accesses: HashMap<AccessData, Access>,
@@ -30,14 +30,13 @@ impl Loops {
 }
 
 impl Builder {
-    /// Begins a loop of at most `bound` iterations in the current block and goes
-    /// into its root. Returns it with an entry φ for each of the first values.
+    /// Begins a loop of at most `bound` iterations in the current block and enters its root.
+    /// Returns it with its entry φs, one for each of the initial values.
     ///
-    /// Its blocks are built like those of the graph. At each of its ends
-    /// [`Builder::finish_block`] gets the node that decides whether there is
-    /// another iteration, the next values of the entry φs, and what the loop
-    /// comes to if it ends there; without the first one if `replays` says which
-    /// loop it goes through backwards. Then [`Builder::end_loop`] ends it.
+    /// Its blocks are built like those of the graph. Each leaf ends with
+    /// [`Builder::finish_block`] on the condition for another iteration, the next values of the
+    /// entry φs, and the results of the loop if it ends there. A loop that `replays` another
+    /// passes on no condition. Then [`Builder::end_loop`] ends the loop.
     ///
     /// # Examples
     ///
@@ -83,10 +82,9 @@ impl Builder {
         (region, entries)
     }
 
-    /// Ends the loop `region`, whose ends pass on `values` values besides what is
-    /// for its next iteration, and goes back to its block. Returns what comes out
-    /// of it, one node for each value: its φ, or, where all ends pass on the same
-    /// that is visible outside, that. For an example see [`Builder::begin_loop`].
+    /// Ends the loop `region`, whose leaves pass on `values` results, and returns to its block.
+    /// Returns one node for each result: its φ, or the value itself if all leaves pass on the
+    /// same one and it is visible outside. For an example see [`Builder::begin_loop`].
     pub fn end_loop(&mut self, region: Region, values: usize) -> Vec<Node> {
         self.settle();
         self.loops.open.pop();
@@ -94,8 +92,8 @@ impl Builder {
         self.join(region, values)
     }
 
-    /// The number of the current iteration of the loop `region`, which is around
-    /// or is replayed by one that is. For an example see [`Builder::begin_loop`].
+    /// The iteration number of the loop `region`, which is around the current block, or is
+    /// replayed by a loop that is. For an example see [`Builder::begin_loop`].
     pub fn iteration(&mut self, region: Region) -> Node {
         let data = &self.graph.regions[region];
         if data.cycle.as_ref().is_some_and(|cycle| cycle.bound == 1) {
@@ -112,8 +110,8 @@ impl Builder {
         number
     }
 
-    /// The array of these values: an equal one, or a new one. Sums are new each
-    /// time. For an example see [`Builder::begin_loop`].
+    /// The array with these contents: an equal one, or a new one. Accumulators are always new.
+    /// For an example see [`Builder::begin_loop`].
     pub fn array(&mut self, data: ArrayData) -> Array {
         if matches!(data, ArrayData::Sums(_)) {
             return self.graph.arrays.push(data);
@@ -122,11 +120,11 @@ impl Builder {
         *known.or_insert_with_key(|data| self.graph.arrays.push(data.clone()))
     }
 
-    /// The element at `access`, of whose loops the iteration numbers are known
-    /// here: an equal one that is visible, what it always is, or a new one. For an
-    /// example see [`Builder::begin_loop`].
+    /// The element at `access`, whose loops have visible iteration numbers: an equal visible
+    /// node, the only value that it can have, or a new node. For an example see
+    /// [`Builder::begin_loop`].
     ///
-    /// For the elements of a history [`Builder::past`] is the better way.
+    /// For saved values use [`Builder::saved`].
     pub fn element(&mut self, access: AccessData) -> Node {
         if let Some(node) = self.always(&access) {
             return node;
@@ -138,14 +136,14 @@ impl Builder {
             return node;
         }
         let node = self.graph.push_element(self.block, access, self.place);
-        // The same sum is another number after a step that adds to it.
+        // An accumulator may change between two reads.
         self.record_fact(if is_sums { Fact::Visible(node) } else { fact }, node);
         node
     }
 
-    /// What `node` was in an iteration of the loop `region`, a loop that has ended
-    /// and replays none: that whose number has this base and these strides. The
-    /// node is one that was visible at the end of the root of `region`.
+    /// The saved value of `node` in one iteration of the loop `region`, a loop that has ended and
+    /// replays none: the iteration whose number is `base` plus these strides. The node was
+    /// visible at the end of the root of `region`.
     ///
     /// # Examples
     ///
@@ -153,7 +151,7 @@ impl Builder {
     /// use phigrad::internals::op::Op;
     /// use phigrad::internals::ssa::{Builder, Folding, Outcome, interpret, verify};
     ///
-    /// // x, sin(x), sin(sin(x)); in the end the second of them.
+    /// // x, sin(x), sin(sin(x)); returns the second.
     /// let mut builder = Builder::new(1, 0, Folding::Exact);
     /// let (x, last) = (builder.input(0), builder.constant(2.0));
     /// let (region, entries) = builder.begin_loop(3, &[x], None);
@@ -178,7 +176,7 @@ impl Builder {
         match self.graph.nodes[node].def {
             Def::Iteration(counted) if counted == region => self.index(base, strides),
             Def::Input(_) | Def::Const(_) => node,
-            // What comes from outside is the same in all iterations.
+            // A value from outside the loop is the same in all iterations.
             _ if self.loops.nodes[node] != Some(region) => node,
             _ => {
                 let array = self.array(ArrayData::Saved(node));
@@ -187,7 +185,7 @@ impl Builder {
         }
     }
 
-    /// Sets the sums of `array` to their first values.
+    /// Sets the accumulators of `array` to their initial values.
     ///
     /// # Examples
     ///
@@ -210,9 +208,9 @@ impl Builder {
         self.graph.blocks[self.block].items.push(Item::Fill(array));
     }
 
-    /// Adds `node` to the sum at `access`. For an example see [`Builder::fill`].
+    /// Adds `node` to the accumulator at `access`. For an example see [`Builder::fill`].
     pub fn accumulate(&mut self, access: AccessData, node: Node) {
-        // Nothing else can be added without a change to a zero.
+        // Only -0 leaves every sum as it is, zeros included.
         let changes_nothing = |c: f64| c.to_bits() == (-0.0f64).to_bits();
         if self.graph.constant(node).is_some_and(changes_nothing) {
             return;
@@ -221,7 +219,7 @@ impl Builder {
         self.graph.blocks[self.block].items.push(Item::Accumulate(access, node));
     }
 
-    /// What the element at `access` is, if that is a node.
+    /// The only value of the element at `access`, if it has only one.
     fn always(&mut self, access: &AccessData) -> Option<Node> {
         let data = &self.graph.arrays[access.array];
         let is_fixed = self.normal(access.clone()).strides.is_empty();
@@ -244,7 +242,7 @@ impl Builder {
         }
     }
 
-    /// An index of this base and these strides as a node.
+    /// The index with this base and these strides as a node.
     pub(super) fn index(&mut self, base: u32, strides: &[(Region, i32)]) -> Node {
         let mut index = self.constant(f64::from(base));
         for &(region, stride) in strides {
@@ -260,7 +258,7 @@ impl Builder {
         *known.or_insert_with_key(|data| self.graph.accesses.push(data.clone()))
     }
 
-    /// The one of all accesses to the same that the graph has.
+    /// The normal form of an access: equal indices have equal accesses.
     fn normal(&self, mut access: AccessData) -> AccessData {
         let bound = |region: Region| self.graph.regions[region].cycle.as_ref().map(|c| c.bound);
         access.strides.retain(|&mut (region, stride)| stride != 0 && bound(region) != Some(1));
@@ -268,7 +266,7 @@ impl Builder {
         access
     }
 
-    /// Notes the loop of all new nodes; before the loops around change.
+    /// Records the innermost loop of all new nodes. Called before the loops around change.
     fn settle(&mut self) {
         let around = self.loops.open.last().copied();
         while self.loops.nodes.len() < self.graph.nodes.len() {

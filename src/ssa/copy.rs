@@ -1,11 +1,11 @@
-//! Copies of parts of a graph inside it: a region with all that is in it, and steps.
+//! Cloning inside a graph: a region with all that is in it, or single steps.
 
 use hashbrown::HashMap;
 
 use super::arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
 use super::graph::{Block, CallData, Def, End, Graph, Item, Node, NodeData, Region};
 
-/// The copies of what is in a region. What is not in it stands for itself.
+/// The clones of nodes, regions and arrays. All others stand for themselves.
 #[derive(Default)]
 pub(crate) struct Copies {
     pub(crate) nodes: HashMap<Node, Node>,
@@ -14,21 +14,21 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// Copies which let these nodes stand for others.
+    /// A substitution of these nodes.
     pub(crate) fn of(nodes: HashMap<Node, Node>) -> Copies {
         Copies { nodes, ..Copies::default() }
     }
 
-    /// What stands for `node` in the copy.
+    /// The clone of `node`, or `node` itself.
     pub(crate) fn node(&self, node: Node) -> Node {
         self.nodes.get(&node).copied().unwrap_or(node)
     }
 
-    /// Copies `region`, a region that replays none, with all that is in it. The copy is a step of
-    /// no block yet, and its nodes are in no order: see [`in_order`](super::in_order()).
+    /// Clones `region`, a region that replays none, with all that is in it. The clone is a step
+    /// of no block yet, and ids are out of order: see [`in_order`](super::in_order()).
     pub(crate) fn region(&mut self, graph: &mut Graph, region: Region) -> Region {
         let copy = self.begin(graph, region);
-        // Blocks with their copies and the number of the next item, the next block last.
+        // Blocks with their clones and the number of the next item; a stack.
         let mut pending = vec![(graph.regions[region].root, graph.regions[copy].root, 0)];
         while let Some((block, new, next)) = pending.pop() {
             let Some(&item) = graph.blocks[block].items.get(next) else {
@@ -68,7 +68,7 @@ impl Copies {
         copy
     }
 
-    /// Copies `node`, a step whose operands have been copied.
+    /// Clones `node`, a step whose operands have been cloned.
     pub(crate) fn step(&mut self, graph: &mut Graph, node: Node) -> Node {
         let NodeData { def, place } = graph.nodes[node];
         let def = match def {
@@ -87,7 +87,7 @@ impl Copies {
         copy
     }
 
-    /// The copy of `region` with its φs, entry φs and iteration number, without steps.
+    /// Clones `region` with its φs, entry φs and iteration number, without steps.
     fn begin(&mut self, graph: &mut Graph, region: Region) -> Region {
         let mut data = graph.regions[region].clone();
         data.root = graph.new_block();

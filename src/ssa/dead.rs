@@ -1,4 +1,4 @@
-//! Dead code: what no output, guard or branch needs, and a graph without it.
+//! Dead-code elimination, and the liveness analysis for it.
 
 use super::analysis::Nest;
 use super::analysis::{Flow, matters};
@@ -8,16 +8,16 @@ use super::retain::retain;
 use crate::entity::PrimaryMap;
 use crate::op::eval;
 
-/// The graph without the nodes that no output, guard or branch needs.
+/// The graph without dead nodes: those that no output, guard or branch depends on.
 ///
-/// A region stays if it has a guard, or a node or φ that is needed, at any
-/// depth, and in it the branches that lead to such or decide about such a φ. Its
-/// other φs go, and what its ends pass on for them. The branches of the graph's
-/// own tree all stay.
+/// A region stays if it contains, at any depth, a guard or a live node, or has a live φ. Inside
+/// it the branches stay that lead to a live node or choose the value of a live φ. Dead φs are
+/// removed together with the values that leaves pass on for them. The branches of the graph's own
+/// tree all stay.
 ///
-/// A loop also stays if it may stop the graph. It keeps what decides whether
-/// there is another iteration, and of its entry φs those that are needed. Sums
-/// keep all that is added to them if any element is needed, or if they are outputs.
+/// A loop also stays if it may exceed its bound and stop the graph. It keeps its exit conditions
+/// and its live entry φs. An array of accumulators keeps all that is added to it if any element
+/// is live, or if it is an output.
 ///
 /// # Examples
 ///
@@ -33,7 +33,7 @@ pub fn eliminate_dead_code(graph: &Graph) -> Graph {
     retain(graph, &Live::of(graph))
 }
 
-/// Which nodes an output, guard or branch needs.
+/// The live nodes: those that an output, guard or branch depends on.
 ///
 /// # Examples
 ///
@@ -49,20 +49,19 @@ pub fn live_nodes(graph: &Graph) -> PrimaryMap<Node, bool> {
     Live::of(graph).nodes
 }
 
-/// What is needed of a graph.
+/// The live parts of a graph.
 pub(super) struct Live {
     pub(super) nodes: PrimaryMap<Node, bool>,
     pub(super) regions: PrimaryMap<Region, bool>,
-    /// For each block whether the branch at its end is needed. If not, either
-    /// side does.
+    /// True for blocks whose branch is live. If it is dead, both arms are equivalent.
     pub(super) branches: PrimaryMap<Block, bool>,
     pub(super) arrays: PrimaryMap<Array, bool>,
     pub(super) accesses: PrimaryMap<Access, bool>,
 }
 
 impl Live {
-    /// The least that holds all that a guard, or an output or branch of the
-    /// graph's own tree, or something in it needs.
+    /// Liveness by marking: starts from guards and from the outputs and branches of the graph's
+    /// own tree, and follows operands and control dependence.
     pub(super) fn of(graph: &Graph) -> Live {
         let mut search = Search::new(graph);
         for block in graph.preorder() {
@@ -117,7 +116,7 @@ impl Live {
     }
 }
 
-/// What is live, but not yet what it needs.
+/// A live node or loop whose dependences have not been marked yet.
 enum Needed {
     Node(Node),
     Loop(Region),
@@ -129,14 +128,14 @@ struct Search<'a> {
     nest: Nest,
     live: Live,
     pending: Vec<Needed>,
-    /// The blocks that something needed is in or below.
+    /// The blocks that contain something live, or are above one that does.
     ways: PrimaryMap<Block, bool>,
     parents: PrimaryMap<Block, Option<Block>>,
-    /// The blocks of each region's tree, each before those below it.
+    /// The blocks of each region's tree, parents first.
     blocks: PrimaryMap<Region, Vec<Block>>,
-    /// Where each array is filled or added to.
+    /// The steps that fill or add to each array.
     writes: PrimaryMap<Array, Vec<(Block, Item)>>,
-    /// What all ends below a block pass on for the φ looked at, if that is one.
+    /// The value that all leaves below a block pass on for the current φ, if it is the same.
     passed: PrimaryMap<Block, Option<Node>>,
 }
 
@@ -186,7 +185,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Needs the way to `block`: the branches and regions around it.
+    /// Marks the path to `block`: the branches and regions around it.
     fn need_block(&mut self, block: Block) {
         let mut next = Some(block);
         while let Some(block) = next.filter(|&block| !self.ways[block]) {
@@ -234,7 +233,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Needs what decides how often the loop is gone through.
+    /// Marks the exit conditions of a loop.
     fn follow_loop(&mut self, region: Region) {
         match self.graph.regions[region].replays {
             Some(replayed) => self.need_block(self.graph.regions[replayed].root),
@@ -257,7 +256,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Needs all that is added to `array`.
+    /// Marks all that is added to `array`.
     fn need_writes(&mut self, array: Array) {
         for (block, item) in core::mem::take(&mut self.writes[array]) {
             self.need_block(block);
@@ -268,8 +267,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Needs the values with this number among those that the ends of `region`
-    /// pass on, where they matter, and what decides between different ones.
+    /// Marks value number `number` of each leaf of `region` that uses it, and the branches that
+    /// choose between different values.
     fn follow_passed(&mut self, region: Region, number: usize) {
         self.need_block(self.graph.regions[region].root);
         for index in (0..self.blocks[region].len()).rev() {
@@ -277,7 +276,7 @@ impl<'a> Search<'a> {
             self.passed[block] = match &self.graph.blocks[block].end {
                 End::Return(values) => {
                     let matters = matters(self.graph, region, values, number);
-                    // Another stands for one that does not, see `retain`.
+                    // `retain` replaces an unused value by `again`.
                     let value = values.get(if matters { number } else { 0 }).copied();
                     value.into_iter().for_each(|value| self.need(value));
                     value
@@ -296,13 +295,13 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether `region` is a loop that may want more iterations than it may have.
+/// Tests whether `region` is a loop that may exceed its bound.
 fn may_stop(flow: &Flow<'_>, region: Region) -> bool {
     let graph = flow.graph();
     let data = &graph.regions[region];
     let (Some(cycle), None) = (&data.cycle, data.replays) else { return false };
     let last = f64::from(cycle.bound - 1);
-    // What a node is in the last iteration, if that is plain to see.
+    // The value of a node in the last iteration, if it is a constant or the iteration number.
     let known = |node: Node| match graph.nodes[node].def {
         Def::Const(bits) => Some(f64::from_bits(bits)),
         Def::Iteration(counted) if counted == region => Some(last),

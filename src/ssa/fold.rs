@@ -1,15 +1,15 @@
-//! Folding: what a single application simplifies to, given its operands.
+//! Folding: simplifications of a single application, given its operands.
 //!
-//! Every rule is either exact (same bits for all operands, NaN included) or
-//! real-only (same bits for all operands but NaN, whose sign may change, which
-//! only `copysign` of NaN would show). Zeros keep their signs under both. Rules that need a fact about an operand are not here.
+//! Every rule is either exact (same bits for all operands, NaN included) or real-only (same bits
+//! for all operands but NaN, whose sign may change, which only `copysign` of NaN would show).
+//! Both preserve the signs of zeros. Rules that need a fact about an operand are in `simplify`.
 
 use smallvec::{SmallVec, smallvec};
 
 use super::graph::{Def, Graph, Node};
 use crate::op::{MAX_ARITY, Op, eval};
 
-/// Which rules may be used.
+/// The rules that may be used.
 ///
 /// # Examples
 ///
@@ -33,9 +33,9 @@ pub enum Folding {
     Real,
 }
 
-/// What an application folds to.
+/// The result of folding an application.
 pub(super) enum Folded {
-    /// Something that exists.
+    /// A node or a constant.
     To(Operand),
     /// Another application.
     Apply(Op, SmallVec<[Operand; MAX_ARITY]>),
@@ -52,7 +52,7 @@ pub(super) enum Operand {
 
 use Operand::{Const, Node as Kept};
 
-/// The simpler form of `op` applied to `args`, if a rule knows one.
+/// Folds `op` applied to `args`; `None` if no rule applies.
 pub(super) fn fold(graph: &Graph, folding: Folding, op: Op, args: &[Node]) -> Option<Folded> {
     let constant = |i: usize| args.get(i).and_then(|&arg| graph.constant(arg));
     if args.iter().all(|&arg| graph.constant(arg).is_some()) {
@@ -100,13 +100,13 @@ fn exact(graph: &Graph, op: Op, args: &[Node], [a, b]: [Option<f64>; 2]) -> Opti
     }
 }
 
-/// Whether division by `x` is multiplication by `1 / x`, bit for bit.
+/// Tests whether division by `x` is multiplication by `1 / x`, bit for bit.
 fn has_exact_reciprocal(x: f64) -> bool {
     const MANTISSA: u64 = (1 << 52) - 1;
     x.is_normal() && (1.0 / x).is_normal() && x.to_bits() & MANTISSA == 0
 }
 
-/// Negations move towards the sums that absorb them.
+/// Moves negations towards the sums that absorb them.
 fn real(graph: &Graph, op: Op, args: &[Node], [a, b]: [Option<f64>; 2]) -> Option<Folded> {
     let negated = |i: usize| match graph.nodes[*args.get(i)?].def {
         Def::Apply(Op::Neg, inner) => Some(Kept(inner[0])),

@@ -1,16 +1,15 @@
-//! The graph itself: nodes, blocks and the places they come from.
+//! The data structures of the graph: nodes, blocks, regions, and source places.
 //!
-//! A graph is a function from inputs to outputs that may also stop without a
-//! result. Its blocks form a tree: control flow is a decision tree over
-//! conditions. A node is visible in its block and in the blocks below.
+//! A graph is a function from inputs to outputs that may also stop without a result. Its blocks
+//! form a tree: control flow is a decision tree over conditions. A node is visible in its block
+//! and in the blocks below it.
 //!
-//! A region is a step of a block with a tree of blocks of its own. Where that
-//! tree ends, control flow joins: each value that its ends pass on becomes a φ,
-//! visible after the region. Other nodes of the region are visible outside only
-//! where it is replayed: a region that replays another goes over the way that
-//! the other took (for derivatives, which need its values), so in its root the
-//! root of the other is visible, and where both branch on the same condition,
-//! so are the blocks on the same side.
+//! A region is a step of a block with a tree of blocks of its own, whose leaves join: each value
+//! that the leaves pass on becomes a φ, visible after the region. Other nodes of the region are
+//! visible outside only in a region that *replays* it. Replaying serves the reverse sweep, which
+//! needs the values of the forward sweep: the replaying region takes the same path. In its root
+//! the root of the replayed region is visible, and if both branch on the same condition, so is
+//! the block of the same arm.
 //!
 //! A region may be a loop; see [`Loop`](super::Loop).
 
@@ -30,25 +29,25 @@ entity!(
 );
 
 entity!(
-    /// A call of a routine, an instruction with several results.
+    /// A call of a routine: an instruction with several results.
     Call,
     "c"
 );
 
 entity!(
-    /// A basic block of straight-line code in the graph.
+    /// A basic block.
     Block,
     "b"
 );
 
 entity!(
-    /// A tree of blocks inside a block, whose ends meet.
+    /// A tree of blocks inside a block, whose leaves join.
     Region,
     "r"
 );
 
 entity!(
-    /// A place in the user's source, kept once in each graph.
+    /// A place in the user's source, interned in the graph.
     PlaceId,
     "p"
 );
@@ -64,9 +63,9 @@ pub struct Place {
     pub line: u32,
     /// The column, from 1.
     pub column: u32,
-    /// Which of the loops there, from 0, where several are told apart, such as those of a
-    /// function that is called twice: other than 0 in explanations only. Shown as `#2` for the
-    /// second.
+    /// The number of the loop at this place, from 0, if there are several, such as those of a
+    /// function that is called twice. Other than 0 in explanations only; displayed as `#2` for
+    /// the second.
     pub nth: u32,
 }
 
@@ -90,7 +89,7 @@ impl core::fmt::Display for Place {
     }
 }
 
-/// How a node is defined.
+/// The definition of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Def {
     /// An input: active ones first, then inactive ones.
@@ -99,7 +98,7 @@ pub enum Def {
     Const(u64),
     /// A primitive and its operands; entries beyond the arity repeat the first.
     Apply(Op, [Node; MAX_ARITY]),
-    /// φ: the value with this number that the end of a region passes on.
+    /// φ: the value with this number that the leaves of a region pass on.
     Phi(Region, u32),
     /// The entry φ with this number of a loop.
     Entry(Region, u32),
@@ -108,33 +107,33 @@ pub enum Def {
     Iteration(Region),
     /// An element of an array.
     Element(Access),
-    /// Runs a routine; its own value is result 0.
+    /// The call of a routine; the node is its result 0.
     Call(Call),
     /// Result number 1 or more of a call in the same block.
     Result(Node, u32),
 }
 
-/// What a call runs, and on what.
+/// The routine and the operands of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallData {
-    /// The routine; calls share it.
+    /// The routine, shared between calls.
     pub routine: Arc<Routine>,
-    /// Its operands, one for each of its inputs.
+    /// The operands, one for each input of the routine.
     pub args: Vec<Node>,
 }
 
-/// A node with the place it comes from.
+/// A node: its definition and its source place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeData {
-    /// How the node is defined.
+    /// The definition.
     pub def: Def,
-    /// Where the user's code asked for it, if it did.
+    /// The place in the user's source, if the node comes from there.
     pub place: Option<PlaceId>,
 }
 
 impl NodeData {
-    /// The operands of a primitive, or the call of a result. For all operands see
-    /// [`Graph::operands`]; a φ has its values at the ends of its region.
+    /// The operands of a primitive, or the call of a result. [`Graph::operands`] has those of
+    /// calls, too; the sources of a φ are in the leaves of its region.
     pub fn args(&self) -> &[Node] {
         match &self.def {
             Def::Apply(op, args) => &args[..op.arity()],
@@ -144,67 +143,67 @@ impl NodeData {
     }
 }
 
-/// One step of a block.
+/// A step of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
     /// Computes a node.
     Node(Node),
-    /// Stops without a result unless the condition came out as expected (a
-    /// condition holds when it is not 0).
+    /// Stops without a result unless the condition has the expected outcome. A condition holds if
+    /// it is not 0.
     Guard {
         /// The condition.
         condition: Node,
-        /// Whether it must hold.
+        /// The expected outcome.
         expect: bool,
     },
-    /// Goes through the blocks of a region, and on with its φs.
+    /// Runs the blocks of a region; its φs are visible afterwards.
     Region(Region),
-    /// Sets the sums of an array to their first values.
+    /// Sets the sums of an array to their initial values.
     Fill(Array),
     /// Adds a node to the sum at this place.
     Accumulate(Access, Node),
 }
 
-/// How a block ends.
+/// The terminator of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Not decided yet; only while a graph is being built.
+    /// No terminator yet; only while a graph is being built.
     Open,
-    /// The outputs; in a region the values of its φs.
+    /// Returns the outputs of the graph; in a region, passes on the values of its φs.
     Return(SmallVec<[Node; 2]>),
-    /// Goes on in one of two blocks.
+    /// Branches to one of two blocks.
     Branch {
         /// The condition.
         condition: Node,
-        /// Where to go when the condition is not 0.
+        /// The target if the condition is not 0.
         then: Block,
-        /// Where to go when it is 0.
+        /// The target if it is 0.
         otherwise: Block,
     },
 }
 
-/// A block: steps, then an end.
+/// A block: steps, then a terminator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockData {
     /// The steps in order.
     pub items: Vec<Item>,
-    /// What comes after them.
+    /// The terminator.
     pub end: End,
 }
 
-/// A region: where it begins, and what is known when it has ended.
+/// A region: its tree of blocks and its φs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionData {
-    /// The block where it begins, the root of a tree of its own.
+    /// The root of its tree of blocks.
     pub root: Block,
-    /// One φ for each value that its ends pass on, in order; larger ids than
-    /// everything in the region.
+    /// The φs, one for each value that the leaves pass on, in order. Their ids are larger than
+    /// all ids in the region.
     pub phis: Vec<Node>,
-    /// The region that it replays.
+    /// The replayed region, if any.
     pub replays: Option<Region>,
-    /// What makes it a loop, if it is one.
+    /// The loop, if the region is one.
     pub cycle: Option<Loop>,
-    /// Where it is in the user's source.
+    /// The place in the user's source.
     pub place: Option<PlaceId>,
 }
 
@@ -221,31 +220,31 @@ pub struct RegionData {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
-    /// The nodes; operands have smaller ids than the nodes that use them. An input is
-    /// a node only where something uses it by itself.
+    /// The nodes; operands have smaller ids than the nodes that use them. An input is a node only
+    /// if something uses it by itself, not as an element of an array.
     pub nodes: PrimaryMap<Node, NodeData>,
     /// The blocks; the root is the first.
     pub blocks: PrimaryMap<Block, BlockData>,
     /// The regions.
     pub regions: PrimaryMap<Region, RegionData>,
-    /// The arrays that loops read and write.
+    /// The arrays that loops read and accumulate into.
     pub arrays: PrimaryMap<Array, ArrayData>,
-    /// The places in arrays that nodes and items refer to.
+    /// The array accesses of nodes and items.
     pub accesses: PrimaryMap<Access, AccessData>,
     /// The calls of routines.
     pub calls: PrimaryMap<Call, CallData>,
-    /// The places that nodes refer to.
+    /// The source places of nodes and regions.
     pub places: PrimaryMap<PlaceId, Place>,
-    /// The number of inputs whose derivative may be asked for.
+    /// The number of active inputs, those with derivatives.
     pub active: usize,
-    /// The number of inputs that need none.
+    /// The number of inactive inputs.
     pub inactive: usize,
 }
 
 impl Graph {
     /// A graph of these inputs, each of which is a node, with one open, empty block.
     ///
-    /// [`Builder`](super::Builder) makes graphs more comfortably.
+    /// [`Builder`](super::Builder) folds and shares nodes; this appends them as they are.
     ///
     /// # Examples
     ///
@@ -266,7 +265,7 @@ impl Graph {
         graph
     }
 
-    /// As [`Graph::new`], without a node.
+    /// Like [`Graph::new`], but without nodes.
     ///
     /// # Examples
     ///
@@ -301,7 +300,7 @@ impl Graph {
         graph
     }
 
-    /// The block where the graph begins.
+    /// The root of the tree of blocks.
     pub fn root(&self) -> Block {
         Block::from_index(0)
     }
@@ -317,12 +316,12 @@ impl Graph {
         self.blocks.push(BlockData { items: Vec::new(), end: End::Open })
     }
 
-    /// Appends a node of the constant with these bits, which is visible everywhere.
+    /// Appends the constant with these bits, which is visible everywhere.
     pub fn push_const(&mut self, bits: u64) -> Node {
         self.nodes.push(NodeData { def: Def::Const(bits), place: None })
     }
 
-    /// Appends a node to `block`; `args` has as many entries as `op` takes.
+    /// Appends an application of `op` to `block`; `args` has as many entries as `op` takes.
     pub fn push_apply(
         &mut self,
         block: Block,
@@ -402,12 +401,12 @@ impl Graph {
         }
     }
 
-    /// The place in the user's source that `place` stands for, if that is known.
+    /// The source place with this id, if known.
     pub(crate) fn place(&self, place: Option<PlaceId>) -> Option<&Place> {
         place.and_then(|place| self.places.get(place))
     }
 
-    /// Appends a call of `routine` to `block`; `args` has one node for each of its inputs.
+    /// Appends a call of `routine` to `block`; `args` has one node for each input of the routine.
     pub fn push_call(
         &mut self,
         block: Block,
@@ -421,7 +420,7 @@ impl Graph {
         node
     }
 
-    /// Appends result number `number` of `call`, a call in `block`, to it.
+    /// Appends result number `number` of `call`, a call in `block`, to `block`.
     pub fn push_result(&mut self, block: Block, call: Node, number: u32) -> Node {
         let place = self.nodes[call].place;
         let node = self.nodes.push(NodeData { def: Def::Result(call, number), place });
@@ -429,7 +428,7 @@ impl Graph {
         node
     }
 
-    /// The number that `node` always has, if it is a constant.
+    /// The value of `node` if it is a constant.
     ///
     /// # Examples
     ///
@@ -449,7 +448,7 @@ impl Graph {
     }
 }
 
-/// Operands in the fixed array of [`Def::Apply`].
+/// Pads operands to the fixed size of [`Def::Apply`].
 pub(super) fn padded(args: &[Node]) -> [Node; MAX_ARITY] {
     core::array::from_fn(|i| args.get(i).copied().unwrap_or(args[0]))
 }

@@ -1,10 +1,9 @@
-//! The interpreter: the meaning of a graph, slow and obvious. It is the oracle
-//! of every other executor.
+//! The interpreter: the reference semantics of a graph, slow and obvious. It is the oracle of
+//! every other executor.
 //!
-//! Each node keeps its latest value, so a region that replays another finds
-//! there what the other computed. What a loop computed in each iteration is
-//! kept if something may ask for it later; a loop that replays it brings that
-//! back, one iteration after the other.
+//! Each node keeps its latest value, so a replaying region finds the values of the replayed one.
+//! The values of each iteration of a loop are saved if an array or a replaying loop reads them;
+//! the replaying loop restores them, one iteration after the other.
 
 use super::analysis::Nest;
 use super::arrays::{Access, Array, ArrayData};
@@ -12,20 +11,20 @@ use super::graph::{Block, Call, CallData, Def, End, Graph, Item, Node, Region};
 use crate::entity::{Entity, PrimaryMap};
 use crate::op::{MAX_ARITY, Op, eval};
 
-/// What running a graph came to.
+/// The outcome of running a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It returned these outputs.
+    /// These outputs.
     Values(Vec<f64>),
-    /// It stopped at a guard on this condition, or in a loop that this condition
-    /// would have sent into more iterations than it may have.
+    /// Stopped at a guard on this condition, or in a loop that exceeded its bound because of this
+    /// condition.
     Unseen(Node),
 }
 
-/// Runs `graph`, a verified graph, on `inputs`, active before inactive; missing ones are NaN.
+/// Runs `graph`, a verified graph, on `inputs`, active before inactive; missing inputs are NaN.
 ///
-/// An element of a history for an iteration that the loop did not have is NaN;
-/// no executor promises anything for it.
+/// A saved value of an iteration that the loop did not have is NaN here; it is unspecified in
+/// other executors.
 ///
 /// # Examples
 ///
@@ -45,18 +44,18 @@ pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
     }
 }
 
-/// What the interpreter computes with.
+/// The numbers that the interpreter computes with.
 pub(crate) trait Number: Copy {
     /// A constant.
     fn constant(value: f64) -> Self;
 
-    /// The value of `op` at `args`; operands beyond the arity are any.
+    /// Applies `op` to `args`; operands beyond the arity are ignored.
     fn apply(op: Op, args: [Self; MAX_ARITY]) -> Self;
 
-    /// Whether it is a condition that holds.
+    /// Tests whether a condition holds.
     fn holds(self) -> bool;
 
-    /// The nearest number, which routines compute with.
+    /// The nearest `f64`, the operand type of routines.
     fn number(self) -> f64;
 }
 
@@ -79,14 +78,14 @@ impl Number for f64 {
     }
 }
 
-/// As [`interpret`], with other numbers; or the condition at which it stopped.
+/// Like [`interpret`], with other numbers; on failure the condition at which it stopped.
 pub(crate) fn interpret_with<N: Number>(graph: &Graph, inputs: &[N]) -> Result<Vec<N>, Node> {
-    // Nothing else stops it.
+    // Only a condition stops it.
     interpret_while(graph, inputs, |_| true).map_err(|stop| stop.unwrap_or(Node::from_index(0)))
 }
 
-/// The same, as long as `goes_on` says so at the beginning of each block; if it does not, it
-/// stopped at no condition.
+/// Like [`interpret_with`], as long as `goes_on` returns true for each block that is entered;
+/// otherwise `Err(None)`.
 pub(super) fn interpret_while<N: Number>(
     graph: &Graph,
     inputs: &[N],
@@ -94,9 +93,9 @@ pub(super) fn interpret_while<N: Number>(
 ) -> Result<Vec<N>, Option<Node>> {
     let mut run = Run::new(graph, inputs);
     let mut at = Position { block: graph.root(), next: 0 };
-    // Where to go on after the regions around, with the regions.
+    // The positions after the enclosing regions, with the regions.
     let mut around: Vec<(Position, Region)> = Vec::new();
-    // What is passed on; kept, so that an iteration allocates nothing.
+    // The values passed on; reused, so that an iteration allocates nothing.
     let mut passed_on: Vec<N> = Vec::new();
     'blocks: loop {
         if at.next == 0 && !goes_on(at.block) {
@@ -135,7 +134,7 @@ pub(super) fn interpret_while<N: Number>(
                         around.push((after, region));
                         at = Position { block: graph.regions[region].root, next: 0 };
                     }
-                    // The first value decides whether there is another iteration.
+                    // The first value is the condition for another iteration.
                     Next::TooMany => return Err(Some(passed[0])),
                 }
             }
@@ -143,7 +142,7 @@ pub(super) fn interpret_while<N: Number>(
                 let block = if run.values[*condition].holds() { *then } else { *otherwise };
                 at = Position { block, next: 0 };
             }
-            // The verifier refuses open ends; nothing is known about this path.
+            // The verifier rejects open blocks.
             End::Open => return Err(Some(Node::from_index(0))),
         }
     }
@@ -156,53 +155,52 @@ struct Position {
     next: usize,
 }
 
-/// Where to go at the end of a region's tree.
+/// The continuation at a leaf of a region.
 enum Next {
     After,
     Again,
     TooMany,
 }
 
-/// What to keep of each iteration of a loop.
+/// The values to save in each iteration of a loop.
 #[derive(Clone, Default)]
 struct Kept {
-    /// Whether anything asks for it.
+    /// True if an array or a replaying loop reads them.
     asked_for: bool,
-    /// What has a value of its own in each iteration.
+    /// The nodes with a value in each iteration.
     nodes: Vec<Node>,
-    /// The loops in it, but for those in others in it.
+    /// The loops directly inside the loop.
     loops: Vec<Region>,
 }
 
-/// What was in an iteration of a loop, in the order of [`Kept`].
+/// The saved values of an iteration, in the order of [`SavedNodes`].
 struct Iteration<N> {
     values: Vec<N>,
-    /// The iterations of each loop in it.
+    /// The iterations of each inner loop.
     records: Vec<Record>,
 }
 
-/// The iterations that a loop had, by their numbers in [`Run::past`].
+/// The iterations of a loop, as indices into [`Execution::iterations`].
 type Record = Vec<usize>;
 
 struct Run<'a, N> {
     graph: &'a Graph,
     inputs: &'a [N],
     kept: PrimaryMap<Region, Kept>,
-    /// The loop that keeps each node, and the place of the node in its list.
+    /// The loop that saves each node, and the index of the node in its list.
     places: PrimaryMap<Node, Option<(Region, usize)>>,
     /// The node of each loop's iteration number.
     numbers: PrimaryMap<Region, Option<Node>>,
     /// The latest value of each node.
     values: PrimaryMap<Node, N>,
-    /// The number of the current iteration of each loop; of one that replays
-    /// another how many it still has to go through.
+    /// The current iteration number of each loop.
     iterations: PrimaryMap<Region, u32>,
     sums: PrimaryMap<Array, Vec<N>>,
     /// The latest results of each call.
     results: PrimaryMap<Call, Vec<f64>>,
-    /// All kept iterations.
+    /// All saved iterations.
     past: Vec<Iteration<N>>,
-    /// The latest record of each loop.
+    /// The latest trajectory of each loop.
     records: PrimaryMap<Region, Record>,
 }
 
@@ -317,7 +315,7 @@ impl<'a, N: Number> Run<'a, N> {
         }
     }
 
-    /// The outputs where a path returns these, and others are in arrays.
+    /// The outputs: the values that a path returns, merged with those in arrays.
     fn outputs(&self, returned: Vec<N>) -> Vec<N> {
         let (mut returned, mut outputs) = (returned.into_iter(), Vec::new());
         for (array, first, _) in self.graph.output_rows() {
@@ -358,7 +356,7 @@ impl<'a, N: Number> Run<'a, N> {
         }
     }
 
-    /// What the end of a tree of `region` passes on, and where to go then.
+    /// Passes on the values of a leaf of `region`; returns the continuation.
     fn pass_on(&mut self, region: Region, passed: &[N]) -> Next {
         let data = &self.graph.regions[region];
         let (decides, nexts) = self.graph.passed_before_phis(region);
@@ -397,7 +395,7 @@ impl<'a, N: Number> Run<'a, N> {
         }
     }
 
-    /// Keeps the current iteration of `region`.
+    /// Saves the current iteration of `region`.
     fn keep(&mut self, region: Region) {
         let kept = &self.kept[region];
         if !kept.asked_for {
@@ -409,7 +407,7 @@ impl<'a, N: Number> Run<'a, N> {
         self.past.push(Iteration { values, records });
     }
 
-    /// Makes iteration `index` of `replayed` the current one, for `region`.
+    /// Restores iteration `index` of `replayed` for `region`.
     fn bring_back(&mut self, region: Region, replayed: Region, index: usize) {
         let (kept, iteration) = (&self.kept[replayed], self.records[replayed].get(index));
         let Some(iteration) = iteration.map(|&iteration| &self.past[iteration]) else { return };

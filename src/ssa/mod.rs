@@ -1,8 +1,32 @@
-//! The SSA graph: the one representation between recording and native code.
+//! The SSA graph: the one intermediate representation between recording and native code.
 //!
-//! `merge` makes it of traces; `loops`, `phi` and `simplify` map it to itself, `diff`
-//! to its gradient, `jit` to a kernel. It has a text form that round-trips
-//! (`print`, `parse`), a verifier, and an interpreter that is its meaning.
+//! `merge` makes it from traces; `loops`, `phi` and `simplify` transform it, `diff` makes its
+//! gradient, `jit` compiles it to a kernel.
+//!
+//! Data: `graph` (nodes, blocks, regions), `arrays` (loops, arrays, accesses), `table` (shared
+//! constants), `tree` (the tree of blocks), `signature` (inputs and outputs), `segment` and
+//! `sequence` (code divided for `soi`).
+//!
+//! Meaning: `print` and `parse` (a text form that round-trips), `verify` (the invariants),
+//! `interpret` (the reference semantics).
+//!
+//! Analyses (`analysis/`): region nest, value flow, activity, control slice, block profile.
+//! `dead` computes liveness, `version` finds loop versions.
+//!
+//! Passes make or edit graphs in one of four ways:
+//!
+//! - `build` appends nodes with folding (`fold`) and value numbering; passes that generate new
+//!   code use it (`diff`, `phi`).
+//!
+//! - `rebuild` copies a whole graph through the builder with a rewrite for single nodes, so
+//!   everything is folded again; `simplify` is a rebuild without a rewrite, followed by dead-code
+//!   elimination.
+//!
+//! - `retain` and `renumber` keep nodes as they are: `retain` drops dead ones, `renumber` puts
+//!   nodes that an edit in place has inserted anywhere into the order of their steps. Nothing is
+//!   folded, so values keep their bits and reports their nodes.
+//!
+//! - `copy` clones a region or single steps inside the same graph, in place, for loop versions.
 
 mod analysis;
 mod arrays;

@@ -1,4 +1,4 @@
-//! Reads the text form of a graph; the grammar is in `print`.
+//! Parses the text form of a graph; the grammar is in `print`.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::entity::{Entity, PrimaryMap};
 use crate::numeric::Routine;
 use crate::op::Op;
 
-/// Why a text is not a graph.
+/// The reason why a text is not a graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
@@ -32,7 +32,7 @@ pub enum ParseError {
     Invalid(#[from] VerifyError),
 }
 
-/// Reads a graph and verifies it.
+/// Parses a graph and verifies it.
 ///
 /// # Errors
 ///
@@ -68,9 +68,9 @@ const MAX_ID: usize = 1 << 22;
 #[derive(Default)]
 struct Parser {
     inputs: Option<(usize, usize)>,
-    /// Whether inputs that are nodes have lines.
+    /// True if nodes of inputs have lines.
     is_sparse: bool,
-    /// The nodes but for inputs without lines, by their ids.
+    /// The nodes by their ids, without inputs that have no lines.
     nodes: HashMap<usize, NodeData>,
     blocks: Vec<(Vec<Item>, End)>,
     /// The regions by their ids.
@@ -196,7 +196,7 @@ impl Parser {
         }
     }
 
-    /// The call `name` of a routine, whose operands are known later.
+    /// The call `name` of a routine; its operands follow with its node.
     fn routine(&mut self, name: &str, text: &str) -> Result<(), String> {
         if id("c", name)? != self.calls.len() {
             return Err(format!("expected call c{}", self.calls.len()));
@@ -232,12 +232,12 @@ impl Parser {
         Ok(Node::from_index(index))
     }
 
-    /// How many inputs are nodes without lines.
+    /// The number of inputs whose nodes have no lines.
     fn without_lines(&self) -> usize {
         self.inputs.filter(|_| !self.is_sparse).map_or(0, |(active, inactive)| active + inactive)
     }
 
-    /// A region with these φs; `rest` is what follows the word `region`.
+    /// A region with these φs; `rest` are the words after `region`.
     fn region(
         &mut self,
         phis: &[&str],
@@ -361,8 +361,8 @@ impl Parser {
     }
 }
 
-/// The line without a comment. A `;` inside a word, such as the name of a file,
-/// starts none.
+/// The line without a comment, which starts with `;` after a space. A `;` inside a word, such as
+/// a file name, starts none.
 fn without_comment(line: &str) -> &str {
     let starts = |&(index, _): &(usize, &str)| {
         line[..index].chars().next_back().is_none_or(char::is_whitespace)
@@ -397,7 +397,7 @@ fn access(name: &str) -> Result<Access, String> {
     id("i", name).map(Access::from_index)
 }
 
-/// The array of this kind; `rest` is what follows the word for the kind.
+/// The array of this kind; `rest` are the words after it.
 fn array_data(kind: &str, rest: &[&str]) -> Result<ArrayData, String> {
     let of_nodes = || rest.iter().map(|name| node(name)).collect::<Result<Vec<_>, _>>();
     Ok(match (kind, rest) {

@@ -4,7 +4,7 @@
 //! graph    = "graph active" N "inactive" N ["sparse"]  leaf*  array*  access*  call*  block+
 //! leaf     = node "=" "const" number  |  node "=" "iteration" region
 //!          | node "=" "input" N
-//! array   = "a" N "=" "constants" number*  |  "a" N "=" "nodes" node*
+//! array    = "a" N "=" "constants" number*  |  "a" N "=" "nodes" node*
 //!          | "a" N "=" "saved" node       |  "a" N "=" "sums" (node | "_")*
 //!          | "a" N "=" "inputs" N "count" N |  "a" N "=" "outputs" N "count" N
 //! access   = "i" N "=" array "base" N  (region "*" integer)*
@@ -17,13 +17,13 @@
 //!          | [node+ "="] "region" region block [loop] ["replays" region] [place]
 //! loop     = "bound" N ["entries" (node "=" node)+]
 //! end      = "branch" node block block  |  "return" node*
-//! place    = "@" file ":" line ":" column ["#" N]   N, from 2, tells loops there apart
+//! place    = "@" file ":" line ":" column ["#" N]   N, from 2, numbers the loops there
 //! sparse                      inputs that are nodes have lines; otherwise all inputs are
 //!                             nodes, v0, v1, …, and have none
 //! node     = "v" N
 //! routine                     as `numeric` writes it
-//! region   = "r" N            before it its φs, after it the block where it begins
-//! loop                        each entry φ with its first value
+//! region   = "r" N            before it its φs, after it its root
+//! loop                        each entry φ with its initial value
 //! number   = as Rust prints f64, or "nan:" and 16 hexadecimal digits
 //! ```
 //!
@@ -78,7 +78,7 @@ impl fmt::Display for Graph {
     }
 }
 
-/// Whether the first nodes are not all inputs in their order, and no others.
+/// Tests whether nodes of inputs need lines: the first nodes are not exactly the inputs in order.
 fn is_sparse(graph: &Graph) -> bool {
     let in_place =
         |(at, (node, number)): (usize, (Node, u32))| node.index() == at && number as usize == at;
@@ -92,7 +92,7 @@ pub(super) fn header_line(graph: &Graph) -> String {
     format!("graph active {} inactive {}{kind}", graph.active, graph.inactive)
 }
 
-/// The line of `node`; that of a φ is for errors and pictures only.
+/// The line of `node`; for a φ it appears only in errors and pictures.
 pub(crate) fn node_line(graph: &Graph, node: Node) -> String {
     let data = &graph.nodes[node];
     let mut line = match data.def {
@@ -186,7 +186,7 @@ fn place_suffix(graph: &Graph, place: Option<PlaceId>) -> String {
     place.map_or(String::new(), |place| format!(" @ {place}"))
 }
 
-/// The line of the end of `block`.
+/// The line of the terminator of `block`.
 pub(super) fn end_line(graph: &Graph, block: Block) -> String {
     match &graph.blocks[block].end {
         End::Open => "open".to_owned(),
@@ -199,7 +199,7 @@ pub(super) fn end_line(graph: &Graph, block: Block) -> String {
     }
 }
 
-/// A number so that it reads back with the same bits.
+/// The text of a number that parses to the same bits.
 pub(super) fn number(value: f64) -> String {
     if value.is_nan() { format!("nan:{:016x}", value.to_bits()) } else { format!("{value:?}") }
 }

@@ -1,4 +1,4 @@
-//! Copying a graph through the folding builder, node by node.
+//! Copies a graph through the folding builder, with a rewrite for single nodes.
 
 use super::analysis::Nest;
 use super::arrays::Array;
@@ -9,11 +9,11 @@ use super::graph::{Block, CallData, Def, End, Graph, Item, Node, Region};
 use super::retain::passed_on;
 use crate::entity::{Entity, PrimaryMap};
 
-/// Copies what is live in `graph`. `rewrite` may give another node for a node
-/// of `graph`, built from the copies of nodes before it.
+/// Copies the live nodes of `graph`. `rewrite` may return a replacement for a node, built from
+/// the copies of the nodes before it.
 ///
-/// Branches whose way is known are not copied, their blocks go on with what is
-/// on that way.
+/// A branch whose outcome is known is not copied; its block continues with the steps of the arm
+/// that is taken.
 pub(crate) fn rebuild(
     graph: &Graph,
     folding: Folding,
@@ -85,19 +85,19 @@ pub(crate) fn rebuild(
     rebuild.builder.into_graph()
 }
 
-/// A graph on its way into a new one.
+/// The state of a rebuild: the old graph and the builder of the new one.
 pub(crate) struct Rebuild<'a> {
     pub(super) graph: &'a Graph,
     pub(crate) builder: Builder,
     pub(super) nest: Nest,
-    /// For each node of the old graph its copy in the new one.
+    /// The copy of each node of the old graph.
     pub(super) copies: PrimaryMap<Node, Option<Node>>,
-    /// The entry φs that are no more: they have their first values for ever.
+    /// Entry φs that keep their initial value in all iterations, and are replaced by it.
     pub(super) first_kept: PrimaryMap<Node, bool>,
     pub(super) regions: PrimaryMap<Region, Option<Region>>,
-    /// For each array of sums its copy.
+    /// The copy of each array of accumulators.
     pub(super) sums: PrimaryMap<Array, Option<Array>>,
-    /// For each block of the old graph that has been copied how its copy ends.
+    /// The copied terminator of each block of the old graph.
     ways: PrimaryMap<Block, Option<Way>>,
     /// The blocks of the old graph from the root to here.
     open: Vec<Open>,
@@ -123,11 +123,11 @@ struct Open {
     next: usize,
     /// The region in whose tree the block is.
     tree: Option<Region>,
-    /// The forward block in the old graph.
+    /// The forward block (see `verify`) in the old graph.
     forward: Option<Block>,
     /// The forward block of the copy in the new graph.
     new_forward: Option<Block>,
-    /// What ends where the block does.
+    /// The scope that ends with the block.
     ends: Ends,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Rebuild<'a> {
         self.graph
     }
 
-    /// The copy of `node`, which is a leaf or was copied before.
+    /// The copy of `node`, a leaf or a node that has been copied.
     pub(crate) fn copied(&mut self, node: Node) -> Node {
         if let Some(copy) = self.copies[node] {
             return copy;
@@ -167,7 +167,7 @@ impl<'a> Rebuild<'a> {
         let copy = match self.graph.nodes[node].def {
             Def::Input(i) => self.builder.input(i as usize),
             Def::Const(bits) => self.builder.constant(f64::from_bits(bits)),
-            // In a loop, or where one is replayed, that has been copied.
+            // Used only inside the loop or a replay of it, whose region has been copied.
             Def::Iteration(region) => match self.regions[region] {
                 Some(region) => self.builder.iteration(region),
                 None => self.builder.constant(f64::NAN),
@@ -187,7 +187,7 @@ impl<'a> Rebuild<'a> {
         copy
     }
 
-    /// Whether `node` is a leaf or was copied before.
+    /// Tests whether `node` is a leaf or has been copied.
     pub(crate) fn is_copied(&self, node: Node) -> bool {
         let is_leaf = matches!(self.graph.nodes[node].def, Def::Input(_) | Def::Const(_));
         is_leaf || self.copies[node].is_some()
@@ -235,8 +235,8 @@ impl<'a> Rebuild<'a> {
         });
     }
 
-    /// Goes on where the branch at the end of the block here leads: into its
-    /// first side, or, without a branch in the new graph, the only one possible.
+    /// Continues after the branch at the end of the block here: in its first arm, or, if the
+    /// outcome is known, in the arm that is taken.
     fn branch(&mut self, here: Open) {
         let End::Branch { condition, then, otherwise } = self.graph.blocks[here.block].end else {
             return;
@@ -257,12 +257,11 @@ impl<'a> Rebuild<'a> {
         self.enter(here, true);
     }
 
-    /// Which way a branch on `condition`, in the new graph `copy`, always goes.
+    /// The outcome of a branch on `condition` (in the new graph `copy`), if it is known.
     ///
-    /// A region must go the way of the one that it replays by the same branches,
-    /// or what it uses there is not visible. So where that one has no branch any
-    /// more, neither has this one, and where it has one, this one keeps its own,
-    /// unless another has made the side visible already.
+    /// A replaying region must branch as the replayed one does, or the nodes of an arm are not
+    /// visible in it. So where the replayed branch was folded, this one is folded as well; where
+    /// it was kept, this one is kept, unless an enclosing block has made the arm visible already.
     fn known_way(&self, here: Open, condition: Node, copy: Node) -> Option<bool> {
         let forward = here.forward.filter(|&forward| branches_on(self.graph, forward, condition));
         let is_visible =
@@ -276,7 +275,7 @@ impl<'a> Rebuild<'a> {
         }
     }
 
-    /// The forward block, in the old graph, of a side of the block here.
+    /// The forward block, in the old graph, of an arm of the block here.
     fn side_of_forward(&self, here: Open, condition: Node, holds: bool) -> Option<Block> {
         let forward = here.forward?;
         match self.graph.blocks[forward].end {
@@ -287,7 +286,7 @@ impl<'a> Rebuild<'a> {
         }
     }
 
-    /// Goes into a side of the block here, which has a branch in the new graph.
+    /// Enters an arm of the block here, whose branch is kept in the new graph.
     fn enter(&mut self, here: Open, holds: bool) {
         let End::Branch { condition, then, otherwise } = self.graph.blocks[here.block].end else {
             return;

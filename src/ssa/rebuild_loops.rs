@@ -1,4 +1,4 @@
-//! Copying loops, arrays and accesses through the folding builder.
+//! Copies loops, arrays and accesses through the folding builder.
 
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use super::rebuild::Rebuild;
 use crate::entity::PrimaryMap;
 
 impl Rebuild<'_> {
-    /// Lets entry φs go that always have their first values.
+    /// Replaces entry φs that keep their initial values.
     pub(super) fn keep_firsts(&mut self, live: &mut Live) {
         self.first_kept = first_kept(self.graph);
         for (node, &kept) in self.first_kept.iter() {
@@ -38,7 +38,7 @@ impl Rebuild<'_> {
         self.element(&graph.accesses[access])
     }
 
-    /// The element of the new graph at what was `data` in the old one.
+    /// The element of the new graph at the copy of `data`.
     pub(crate) fn element(&mut self, data: &AccessData) -> Node {
         let ArrayData::Saved(node) = self.graph.arrays[data.array] else {
             let access = self.access_of(data);
@@ -52,7 +52,7 @@ impl Rebuild<'_> {
         }
     }
 
-    /// The copy of `access`, which is to no history.
+    /// The copy of `access`, which is not to saved values.
     pub(super) fn access(&mut self, access: Access) -> AccessData {
         let graph = self.graph;
         self.access_of(&graph.accesses[access])
@@ -63,7 +63,7 @@ impl Rebuild<'_> {
         AccessData { array, base: data.base, strides: self.strides(data) }
     }
 
-    /// The index of `data` as a number.
+    /// The index of `data` as a node.
     pub(crate) fn index(&mut self, data: &AccessData) -> Node {
         let strides = self.strides(data);
         self.builder.index(data.base, &strides)
@@ -74,8 +74,8 @@ impl Rebuild<'_> {
         data.strides.iter().filter_map(copied).collect()
     }
 
-    /// The copy of `array`, which is no history. The nodes of one are visible
-    /// where it is read, and may have other copies elsewhere.
+    /// The copy of `array`, which is not of saved values. Its nodes are visible at the access,
+    /// and may have other copies elsewhere.
     pub(super) fn array(&mut self, array: Array) -> Array {
         if let Some(copy) = self.sums[array] {
             return copy;
@@ -100,17 +100,17 @@ impl Rebuild<'_> {
     }
 }
 
-/// Which entry φs always have their first value: where the loop goes on they get
-/// it again, or keep what they have. One may get it by way of others.
+/// Finds the entry φs that keep their initial value: each leaf that continues the loop passes on
+/// the φ itself, or its initial value, perhaps through other such φs.
 fn first_kept(graph: &Graph) -> PrimaryMap<Node, bool> {
     let mut kept = PrimaryMap::filled(false, graph.nodes.len());
     if graph.regions.values().all(|data| data.cycle.is_none()) {
         return kept;
     }
     let flow = Flow::of(graph);
-    // What an entry φ stands for, as far as is known.
+    // The value that each entry φ is known to keep.
     let mut stands: PrimaryMap<Node, Node> = graph.nodes.keys().collect();
-    // A loop in another may need what is found for that, and the other way round.
+    // Iterates to a fixed point: nested loops depend on each other in both directions.
     let mut changed = true;
     while core::mem::take(&mut changed) {
         for region in graph.regions.keys() {

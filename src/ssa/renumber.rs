@@ -1,15 +1,14 @@
-//! Renumbering: gives the nodes of an edited graph ids in the order of its steps.
+//! Renumbers the nodes of an edited graph in the order of its steps.
 
 use super::arrays::ArrayData;
 use super::graph::{Block, Def, End, Graph, Item, Node, NodeData, Region};
 use crate::entity::{Entity, PrimaryMap};
 
-/// The graph with its nodes in the order in which they are visited: inputs,
-/// constants, then depth first through the blocks; what is not visited is left
-/// out. A pass that inserts nodes where they belong, without care for their ids,
-/// makes a graph again by this.
+/// The graph with its nodes in the order of a depth-first walk: inputs, constants, then the steps
+/// of the blocks; unreachable nodes are dropped. A pass may insert nodes in blocks without regard
+/// to their ids and call this at the end.
 ///
-/// `None` if something refers to a node that is not in the graph.
+/// `None` if a step uses a node that is not in the graph.
 ///
 /// # Examples
 ///
@@ -20,7 +19,7 @@ use crate::entity::{Entity, PrimaryMap};
 /// let mut graph = Graph::new(1, 0);
 /// let (root, x) = (graph.root(), graph.input(0));
 /// let sine = graph.push_apply(root, Op::Sin, &[x], None);
-/// // The sine of 2x instead: the new step comes before it, with a larger id.
+/// // The sine of 2x instead: the new step comes first but has a larger id.
 /// let two = graph.push_const(2.0f64.to_bits());
 /// let double = graph.push_apply(root, Op::Mul, &[two, x], None);
 /// graph.nodes[sine].def = phigrad::internals::ssa::Def::Apply(Op::Sin, [double; 3]);
@@ -34,8 +33,8 @@ pub fn in_order(graph: &Graph) -> Option<Graph> {
     ordered(graph, &visited(graph))
 }
 
-/// The graph with the inputs that something uses by itself as its first nodes, by their
-/// numbers, and all other nodes in the order that they have.
+/// The graph with the used inputs as its first nodes, ordered by number, and all other nodes in
+/// their order.
 pub(crate) fn inputs_first(graph: Graph) -> Graph {
     let mut used = PrimaryMap::filled(false, graph.nodes.len());
     let mut use_node = |node: Node| used[node] = true;
@@ -74,7 +73,7 @@ pub(crate) fn inputs_first(graph: Graph) -> Graph {
     ordered(&graph, &order).unwrap_or(graph)
 }
 
-/// The graph with these nodes, all that it uses, in this order.
+/// The graph with exactly these nodes, in this order.
 fn ordered(graph: &Graph, order: &[Node]) -> Option<Graph> {
     let mut ids: PrimaryMap<Node, Option<Node>> = PrimaryMap::filled(None, graph.nodes.len());
     for (index, &node) in order.iter().enumerate() {
@@ -97,7 +96,7 @@ fn ordered(graph: &Graph, order: &[Node]) -> Option<Graph> {
         }
     }
     for call in graph.calls.keys() {
-        // Of a call that is not in the graph any more nothing is used.
+        // The operands of a removed call may be missing.
         new.calls[call].args.iter_mut().for_each(|arg| _ = id(arg));
     }
     new.nodes = nodes.into_iter().collect();
@@ -146,7 +145,7 @@ fn visited(graph: &Graph) -> Vec<Node> {
             _ => {}
         }
     }
-    /// What is still to be visited, the next one last.
+    /// The walk's work stack, the next task last.
     enum Task {
         Items(Block, usize),
         Phis(Region),

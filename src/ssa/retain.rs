@@ -1,4 +1,4 @@
-//! Copies what is live of a graph, in the same order.
+//! Removes dead nodes, blocks and regions, without folding or reordering.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::graph::{
 };
 use crate::entity::{Entity, PrimaryMap};
 
-/// The graph without what is not live, in the same order.
+/// The graph without its dead parts; live nodes keep their order.
 pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
     let nest = Nest::of(graph);
     let mut reached = PrimaryMap::filled(false, graph.blocks.len());
@@ -85,8 +85,8 @@ pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
     }
 }
 
-/// The new id of each kept item. Those of others would show, were they used:
-/// the first is that of something else.
+/// The new id of each kept item. Dropped items map to id 0, so a use of one would show as a wrong
+/// operand.
 fn renumbered<K: Entity>(kept: &PrimaryMap<K, bool>) -> PrimaryMap<K, K> {
     let mut next = 0;
     let number = |&kept: &bool| {
@@ -139,7 +139,7 @@ impl Retain<'_> {
         RegionData {
             root: self.blocks[data.root],
             phis: phis.map(|&phi| self.nodes[phi]).collect(),
-            // Of a region that is not live nothing is used.
+            // A dead region has no visible nodes, so nothing depends on the replay.
             replays: data.replays.filter(|&r| self.live.regions[r]).map(|r| self.regions[r]),
             cycle: data.cycle.as_ref().map(|cycle| {
                 let live = cycle.entries.iter().filter(|entry| self.live.nodes[entry.phi]);
@@ -193,7 +193,7 @@ impl Retain<'_> {
             }
             _ => {}
         }
-        // What is passed on below a branch that is not needed is the same everywhere.
+        // All leaves below a dead branch pass on the same values: take those of the first.
         let mut leaf = block;
         while let End::Branch { then, .. } = self.graph.blocks[leaf].end {
             leaf = then;
@@ -206,8 +206,8 @@ impl Retain<'_> {
     }
 }
 
-/// Of the `values` that an end of `region` passes on those for what is live.
-/// For one that does not matter there, the one that says so stands in.
+/// The values for live φs among the `values` that a leaf of `region` passes on. A value that is
+/// not used there is replaced by `again`, which is visible.
 pub(super) fn passed_on(graph: &Graph, live: &Live, region: Region, values: &[Node]) -> Vec<Node> {
     let (decides, _) = graph.passed_before_phis(region);
     let entries = graph.entries(region).iter().map(|entry| entry.phi);

@@ -1,20 +1,19 @@
-//! Segments: parts of the straight-line code of blocks, with what goes in and out.
+//! Segments: pieces of basic blocks, with their inputs and outputs.
 
 use super::arrays::ArrayData;
 use super::graph::{Block, Def, End, Graph, Item, Node};
 use crate::entity::PrimaryMap;
 
-/// Applications of primitives in one block, such that no value leaves them and
-/// comes back.
+/// Applications of primitives in one block; no value leaves a segment and comes back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// The block that all of them stand in.
+    /// The block of the applications.
     pub block: Block,
     /// The applications, in the order of the block.
     pub nodes: Vec<Node>,
-    /// What they are computed from: each node once, in the order of first use.
+    /// The values that they use from outside, once each, in the order of first use.
     pub inputs: Vec<Node>,
-    /// Those that are used by something else, in the order of the block.
+    /// The applications with uses outside the segment, in the order of the block.
     pub outputs: Vec<Node>,
 }
 
@@ -38,13 +37,13 @@ pub struct Segment {
 pub struct Segments {
     /// The segments, in the order of the blocks, and of their steps.
     pub list: Vec<Segment>,
-    /// For each node the number of its segment.
+    /// The number of each node's segment.
     pub of: PrimaryMap<Node, Option<u32>>,
 }
 
 impl Segments {
-    /// The segments of these nodes: each part is a run of applications of one
-    /// block, in its order. What is not such a run is left out.
+    /// The segments of these lists of nodes. Each list holds applications of one block in its
+    /// order; other lists are dropped.
     pub fn new(graph: &Graph, parts: Vec<Vec<Node>>) -> Segments {
         let blocks = blocks_of_nodes(graph);
         let mut segments =
@@ -68,7 +67,7 @@ impl Segments {
 
     fn find_boundaries(&mut self, graph: &Graph) {
         let mut is_output = PrimaryMap::filled(false, graph.nodes.len());
-        // The last segment that has the node as an input: segments come in order.
+        // The last segment that has the node as an input; segments are visited in order.
         let mut input_of = PrimaryMap::filled(None, graph.nodes.len());
         for (node, data) in graph.nodes.iter() {
             for &arg in data.args() {
@@ -106,7 +105,7 @@ fn blocks_of_nodes(graph: &Graph) -> PrimaryMap<Node, Option<Block>> {
     blocks
 }
 
-/// Calls `used` with each node that something other than an application uses.
+/// Calls `used` with each use of a node other than by an application.
 fn for_each_use(graph: &Graph, mut used: impl FnMut(Node)) {
     for block in graph.blocks.values() {
         for item in &block.items {

@@ -1,10 +1,10 @@
-//! Code in the order in which it is run, as far as it matters for dividing it.
+//! A schedule with its live ranges, the input of `soi::cut`.
 
 use core::ops::Range;
 
 use smallvec::SmallVec;
 
-/// The steps of a program in the order in which they are run, by their numbers.
+/// The steps of a schedule in execution order, by number.
 ///
 /// # Examples
 ///
@@ -22,21 +22,20 @@ use smallvec::SmallVec;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sequence {
-    /// How many steps there are.
+    /// The number of steps.
     pub steps: u32,
-    /// The steps of each region, and of each side of a branch: two of them are apart,
-    /// or one is in the other. They are in the order of their first steps, the outer
-    /// one before the inner one.
+    /// The steps of each region and of each arm of a branch. Two ranges are disjoint or nested;
+    /// they are sorted by first step, outer before inner.
     pub regions: Vec<Range<u32>>,
-    /// What is computed in one step and used in others.
+    /// The values that are computed in one step and used in others.
     pub values: Vec<Lifetime>,
 }
 
-/// Where a value comes from, and where it is used.
+/// The live range of a value: its definition and its uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// The step that computes it.
+    /// The step that computes the value.
     pub begin: u32,
-    /// The steps that use it, in order, each as often as it does.
+    /// The steps that use the value, in order; a step that uses it twice is there twice.
     pub uses: SmallVec<[u32; 4]>,
 }

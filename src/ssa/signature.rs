@@ -1,5 +1,4 @@
-//! What a graph takes and returns: which of its nodes are inputs, and which numbers
-//! its outputs have.
+//! The signature of a graph: its inputs and outputs by number.
 
 use smallvec::SmallVec;
 
@@ -7,8 +6,8 @@ use super::arrays::{Array, ArrayData};
 use super::graph::{Def, End, Graph, Node, NodeData};
 
 impl Graph {
-    /// A graph of the same inputs and places, without a step. What is an input in this
-    /// graph is one in the new one, too: those nodes come first, by their numbers.
+    /// A graph with the same inputs and places, without steps. The nodes of inputs are its first
+    /// nodes, ordered by number.
     pub(crate) fn emptied(&self) -> Graph {
         let mut graph = Graph::without_nodes(self.active, self.inactive);
         graph.places = self.places.clone();
@@ -18,12 +17,12 @@ impl Graph {
         graph
     }
 
-    /// Whether input number `number` is active.
+    /// Tests whether input number `number` is active.
     pub(crate) fn is_active(&self, number: u32) -> bool {
         (number as usize) < self.active
     }
 
-    /// The nodes that are inputs, with their numbers.
+    /// The nodes of inputs, with the numbers of the inputs.
     pub(crate) fn input_nodes(&self) -> impl Iterator<Item = (Node, u32)> + '_ {
         self.nodes.iter().filter_map(|(node, data)| match data.def {
             Def::Input(number) => Some((node, number)),
@@ -31,7 +30,7 @@ impl Graph {
         })
     }
 
-    /// Appends a node of input number `number`, which has none yet and is visible everywhere.
+    /// Appends the node of input number `number`, which has none yet and is visible everywhere.
     ///
     /// # Examples
     ///
@@ -52,7 +51,7 @@ impl Graph {
         self.returned() + rows.iter().map(|&(_, _, count)| count as usize).sum::<usize>()
     }
 
-    /// How many of them paths return; the others are in arrays.
+    /// The number of outputs that paths return; the others are in arrays.
     pub(crate) fn returned(&self) -> usize {
         let mut block = self.root();
         loop {
@@ -64,8 +63,7 @@ impl Graph {
         }
     }
 
-    /// The arrays that are outputs, with the number of the first one and how many there
-    /// are, in order.
+    /// The arrays of outputs in order, each with its first output and its length.
     pub(crate) fn output_rows(&self) -> SmallVec<[(Array, u32, u32); 1]> {
         let row = |(array, data): (Array, &ArrayData)| match *data {
             ArrayData::Outputs { first, count } => Some((array, first, count)),
@@ -76,8 +74,8 @@ impl Graph {
         rows
     }
 
-    /// The numbers of the outputs that paths return, in order: all but those of
-    /// array, and on without end.
+    /// The numbers of the outputs that paths return: all but those of arrays, in order, without
+    /// an upper bound.
     pub(crate) fn returned_outputs(&self) -> impl Iterator<Item = u32> {
         let (mut next, mut rows) = (0, self.output_rows().into_iter().peekable());
         core::iter::from_fn(move || {

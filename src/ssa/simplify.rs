@@ -1,5 +1,4 @@
-//! Simplification: copies a graph through the folding builder, and drops what
-//! no output, guard or branch needs.
+//! Simplification: rebuilds a graph with folding and removes dead code.
 
 use super::dead::eliminate_dead_code;
 use super::fold::Folding;
@@ -8,12 +7,12 @@ use super::rebuild::rebuild;
 
 /// A smaller graph with the same outputs.
 ///
-/// Besides what [`Builder`](super::Builder) folds, branches go whose condition
-/// is constant, or known from a guard or branch before. Where one region replays
-/// another, the branches that they share stay or go in both.
+/// Besides what [`Builder`](super::Builder) folds, branches are removed whose condition is
+/// constant, or known from a guard or branch above. Where one region replays another, the
+/// branches that they share stay or go in both.
 ///
-/// With [`Folding::Exact`] the outputs are the same bits; with
-/// [`Folding::Real`] the same bits but for the sign of NaN.
+/// With [`Folding::Exact`] the outputs have the same bits; with [`Folding::Real`] as well, except
+/// for the sign of NaN.
 ///
 /// # Examples
 ///
@@ -26,6 +25,6 @@ use super::rebuild::rebuild;
 /// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn simplify(graph: &Graph, folding: Folding) -> Graph {
-    // Folding leaves unused nodes behind.
+    // Folding leaves dead nodes behind.
     eliminate_dead_code(&rebuild(graph, folding, |_, _| None))
 }

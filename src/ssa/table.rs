@@ -1,11 +1,11 @@
-//! Tables: many numbers that graphs share.
+//! Tables: arrays of constants that graphs share.
 
 use core::hash::{Hash, Hasher};
 use core::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-/// Numbers in a row, by their bits. Clones share them and what is known of them, so to
-/// compare or hash a table does not look at them again.
+/// Constants, by their bits. Clones share the numbers, their hash and their bounds, so comparing
+/// and hashing a table takes constant time.
 ///
 /// # Examples
 ///
@@ -19,31 +19,31 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Debug)]
 pub struct Table {
     numbers: Arc<[u64]>,
-    /// Of the numbers.
+    /// The hash of the numbers.
     hash: u64,
     is_uniform: bool,
     bounds: Arc<OnceLock<Bounds>>,
 }
 
-/// What holds for all numbers of a table.
+/// Bounds and properties of all numbers of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// None of them is below or above these, unless it is NaN.
+    /// The range of all numbers but NaN.
     pub(crate) low: f64,
     pub(crate) high: f64,
     pub(crate) has_nan: bool,
     pub(crate) has_zero: bool,
-    /// Whether all are integers or infinite.
+    /// True if all are integers or infinite.
     pub(crate) are_integers: bool,
 }
 
 impl Table {
-    /// Whether all numbers are the same.
+    /// Tests whether all numbers are the same.
     pub(crate) fn is_uniform(&self) -> bool {
         self.is_uniform
     }
 
-    /// What holds for all of them; they are looked at the first time.
+    /// The bounds, computed on the first call.
     pub(crate) fn bounds(&self) -> Bounds {
         *self.bounds.get_or_init(|| {
             let (low, high) = (f64::INFINITY, f64::NEG_INFINITY);

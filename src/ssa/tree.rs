@@ -1,4 +1,4 @@
-//! The tree of blocks: its paths, ends and orders.
+//! The tree of blocks: its paths, leaves and orders.
 
 use super::graph::{Block, BlockData, End, Graph, Item, Region};
 use crate::entity::PrimaryMap;
@@ -9,7 +9,7 @@ impl Graph {
         self.leaves(self.root()).len()
     }
 
-    /// The ends of the tree of `root`, first sides first.
+    /// The leaves of the tree of `root`, first arms first.
     ///
     /// # Examples
     ///
@@ -25,7 +25,7 @@ impl Graph {
         tree
     }
 
-    /// `root` and the blocks below it, but those of regions, in the order of their paths.
+    /// `root` and the blocks below it in depth-first order, without those of regions.
     pub(crate) fn tree(&self, root: Block) -> Vec<Block> {
         let (mut tree, mut pending) = (Vec::new(), vec![root]);
         while let Some(block) = pending.pop() {
@@ -46,9 +46,8 @@ impl Graph {
         self.blocks.values().map(guards).sum()
     }
 
-    /// All blocks so that each comes before the blocks of its regions, and those
-    /// before the blocks below it (depth first, first sides first): the order in
-    /// which they are run, on the paths on which they are.
+    /// All blocks in execution order: each comes before the blocks of its regions, and those
+    /// before the blocks below it (depth first, first arms first).
     ///
     /// # Examples
     ///
@@ -80,8 +79,8 @@ impl Graph {
         })
     }
 
-    /// The block above each block, for the root of a region the block that it is
-    /// a step of; the root of the graph has none.
+    /// The parent of each block; for the root of a region, the block of which the region is a
+    /// step. The root of the graph has none.
     ///
     /// # Examples
     ///

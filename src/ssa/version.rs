@@ -1,4 +1,4 @@
-//! Versions of loops: a routine's values where it accepts its operands, and otherwise the loop.
+//! Loop versions: the values of a routine if it accepts its operands, otherwise the loop.
 
 use hashbrown::HashSet;
 
@@ -9,7 +9,7 @@ use super::interpret::interpret_while;
 use super::rebuild::rebuild;
 use crate::op::Op;
 
-/// Whether `node` says that calls are accepted: a call, or the product of several.
+/// Tests whether `node` is the acceptance of calls: a call, or a product of calls.
 pub(crate) fn is_acceptance(graph: &Graph, node: Node) -> bool {
     let (mut pending, mut left) = (vec![node], 2 * graph.calls.len());
     while let Some(node) = pending.pop() {
@@ -24,7 +24,7 @@ pub(crate) fn is_acceptance(graph: &Graph, node: Node) -> bool {
     true
 }
 
-/// The block of the loop, where `data` ends by a choice between a routine's values and the loop.
+/// The block of the fallback loop, if `data` ends with a choice between a routine and a loop.
 fn fallback(graph: &Graph, data: &BlockData) -> Option<Block> {
     match data.end {
         End::Branch { condition, otherwise, .. } if is_acceptance(graph, condition) => {
@@ -34,7 +34,7 @@ fn fallback(graph: &Graph, data: &BlockData) -> Option<Block> {
     }
 }
 
-/// The loops that run only where a call is rejected.
+/// The loops that run only if a call is rejected.
 pub(crate) fn fallback_loops(graph: &Graph) -> HashSet<Region> {
     let mut loops = HashSet::new();
     for block in graph.blocks.values().filter_map(|data| fallback(graph, data)) {
@@ -47,8 +47,8 @@ pub(crate) fn fallback_loops(graph: &Graph) -> HashSet<Region> {
     loops
 }
 
-/// Whether all calls that choose between versions of loops are accepted at these inputs, active
-/// before inactive; `None` if `graph`, a verified graph, stops there without a result.
+/// Tests whether all calls that choose between loop versions are accepted at these inputs, active
+/// before inactive; `None` if `graph`, a verified graph, stops without a result.
 ///
 /// # Examples
 ///
@@ -77,7 +77,7 @@ pub fn accepts_calls(graph: &Graph, inputs: &[f64]) -> Option<bool> {
     outcome.ok().map(|_| accepted)
 }
 
-/// `graph` without custom derivatives: values alone.
+/// `graph` without custom derivatives: values only.
 pub(crate) fn without_attached(graph: &Graph, folding: Folding) -> Graph {
     if !graph.nodes.values().any(|data| matches!(data.def, Def::Apply(Op::Attach, _))) {
         return graph.clone();
@@ -88,7 +88,7 @@ pub(crate) fn without_attached(graph: &Graph, folding: Folding) -> Graph {
     })
 }
 
-/// `graph` with the loops alone, for derivatives of a higher order than routines have.
+/// `graph` with the fallback loops only, for derivatives of a higher order than routines have.
 pub(crate) fn without_versions(graph: &Graph, folding: Folding) -> Graph {
     if graph.calls.is_empty() {
         return graph.clone();

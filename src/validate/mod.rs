@@ -1,8 +1,8 @@
-//! Translation validation: a routine is compared with the loop that it stands for, at random
+//! Translation validation: a closed form is compared with the loop that it replaces, at random
 //! points and for several trip counts, by the interpreter.
 //!
-//! What is validated is the extraction; that the routines are right, with their partials, is
-//! tested in `numeric`.
+//! This validates the extraction of the closed form; that the routines compute it correctly, with
+//! its partials, is tested in `numeric`.
 
 use std::collections::BTreeSet;
 
@@ -17,32 +17,33 @@ use crate::ssa::{
     in_order, interpret, most_steps,
 };
 
-/// The points at which both are compared.
+/// The number of random points for each trip count.
 const POINTS: u64 = 3;
-/// The trip counts, beside that of the loop.
+/// The trip counts that are tested besides that of the loop.
 const TRIPS: [u64; 4] = [1, 2, 3, 17];
-/// A trip count above 1 is tested if the loop takes at most so many steps then.
+/// The limit on steps of the loop for a trip count above 1; others are not tested.
 const MOST_STEPS: u64 = 1 << 15;
-/// A loop of more steps in one iteration is not tested at all.
+/// The limit on steps of one iteration; a larger loop is not tested and counts as refuted.
 const MOST_STEPS_ONCE: u64 = 1 << 22;
-/// Both may differ by so much of the largest number that is compared: a wrong coefficient shows
-/// as much more, rounding as much less.
+/// The tolerance, relative to the largest value compared: far above rounding error, far below the
+/// effect of a wrong coefficient.
 const TOLERANCE: f64 = 1e-7;
 
-/// What a routine stands for: the values of a loop.
+/// The part of a loop that a closed form replaces.
 pub(crate) struct Subject<'a> {
     pub(crate) region: Region,
-    /// The steps of an iteration after which there is another one.
+    /// The steps of an iteration that is not the last one.
     pub(crate) items: &'a [Item],
     /// The next values of the entry φs.
     pub(crate) nexts: &'a [Node],
-    /// The nodes of the last iteration that the routine computes, one for each output.
+    /// The nodes of the last iteration that the closed form computes, one for each output.
     pub(crate) values: &'a [Node],
-    /// The nodes that the routine is called with; that of the trip count does not matter.
+    /// The inputs of the closed form, the live-ins of the loop; the value of the trip count is
+    /// replaced.
     pub(crate) live_ins: &'a [Node],
 }
 
-/// Whether `routine` comes to other values than its `subject`, a loop of `graph`.
+/// Tests whether a test point refutes `routine` as a closed form of `subject`, a loop of `graph`.
 pub(crate) fn refuted(graph: &Graph, subject: &Subject<'_>, routine: &AffinePower) -> bool {
     let (own, of_trips) = match routine.trips() {
         Trips::Constant(count) => (Some(count), None),
@@ -61,9 +62,9 @@ pub(crate) fn refuted(graph: &Graph, subject: &Subject<'_>, routine: &AffinePowe
     })
 }
 
-/// Whether a closed form comes to other values than its `subject`, a loop of `graph`, or to none: its
-/// values for a trip count and a point, unless they are rejected there. Without `own`, its trip count,
-/// the loop has any.
+/// Tests whether a test point refutes a closed form of `subject`, a loop of `graph`, or none
+/// could test it. `form` computes its values for a trip count and a point, or `None` if they are
+/// rejected. `own` is the trip count of the loop, if constant.
 pub(crate) fn differs(
     graph: &Graph,
     subject: &Subject<'_>,
@@ -100,11 +101,11 @@ pub(crate) fn differs(
     !has_values
 }
 
-/// A loop as a graph of its own, whose inputs are the live-ins of a routine.
+/// A loop extracted as a graph of its own, whose inputs are the live-ins of the closed form.
 struct Cut {
     graph: Graph,
     region: Region,
-    /// The steps of an iteration, those of inner loops counted for each of theirs.
+    /// The steps of an iteration, with those of inner loops for all their iterations.
     steps: u64,
 }
 
@@ -113,7 +114,7 @@ impl Cut {
         let &Subject { region, items, nexts, values, live_ins } = subject;
         let mut cut = graph.clone();
         for (node, _) in graph.input_nodes() {
-            // Where the loop depends on what the routine does not, it comes to no number.
+            // A dependence of the loop that the closed form does not have makes the values NaN.
             cut.nodes[node].def = Def::Const(f64::NAN.to_bits());
         }
         let mut is_input = PrimaryMap::filled(false, cut.nodes.len());
@@ -149,7 +150,7 @@ impl Cut {
         Some(Cut { graph: cut, region, steps })
     }
 
-    /// The graph with this trip count.
+    /// The extracted graph with this trip count.
     fn with_trips(&self, count: u64) -> Option<Graph> {
         let mut cut = self.graph.clone();
         let body = cut.regions[self.region].root;
@@ -171,7 +172,7 @@ impl Cut {
     }
 }
 
-/// The steps before `region` that compute what it reads from inputs.
+/// The steps before `region` that compute its other operands from the inputs.
 fn steps_before(
     cut: &Graph,
     region: Region,
@@ -203,7 +204,7 @@ fn steps_before(
     steps.into_iter().map(|index| Item::Node(Node::from_index(index))).collect()
 }
 
-/// Empties all blocks, regions and arrays that only the graph around `region` reads.
+/// Clears all blocks, regions and arrays that only the code around `region` uses.
 fn clear_around(cut: &mut Graph, region: Region) {
     let mut kept = blocks_inside(cut, region);
     kept.push(cut.root());

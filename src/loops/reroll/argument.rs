@@ -1,5 +1,4 @@
-//! Operands on the way out: what they are in the new graph, as functions of the
-//! iterations of the loops around.
+//! Operands of the new graph, as functions of the iteration numbers of enclosing loops.
 
 use std::rc::Rc;
 
@@ -10,42 +9,41 @@ use crate::ssa::{
     Access, AccessData, Array, ArrayData, Block, Def, Graph, Node, PlaceId, Region, inputs_first,
 };
 
-/// For each loop that an index depends on what an iteration adds to it.
+/// The strides of an index by loops.
 type Strides = SmallVec<[(Region, i32); 2]>;
 
 /// An operand in the new graph.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Arg {
     Leaf(Leaf),
-    /// An element of a row.
+    /// An element of inputs or saved values.
     Element {
         row: ArraySource,
         base: u32,
         strides: Strides,
     },
-    /// An element of a table that is no array yet.
+    /// An element of a table of leaves, which becomes an array where it is used.
     Table {
         leaves: Rc<[Leaf]>,
         strides: Strides,
     },
-    /// What this node, computed in a loop that has ended, was in all iterations.
+    /// All saved values of this node, computed in a loop that has ended.
     Saved(Node),
 }
 
-/// An array that is known without looking at its elements.
+/// An array that is identified by its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ArraySource {
     /// All active inputs.
     Active,
-    /// All inactive inputs. They are a row of their own, because native code has
-    /// them in another buffer and would have to gather a row of both.
+    /// All inactive inputs. Kernels have them in another buffer, so no array holds both kinds.
     Inactive,
-    /// What the node, computed in a loop that has ended, was in each iteration.
+    /// The saved values of this node, computed in a loop that has ended.
     Saved(Node),
 }
 
 impl ArraySource {
-    /// The row that this input is in, and its number there.
+    /// The array of this input, and its index.
     pub(super) fn of_input(graph: &Graph, number: u32) -> (ArraySource, u32) {
         match number.checked_sub(graph.active as u32) {
             Some(number) => (ArraySource::Inactive, number),
@@ -61,7 +59,7 @@ pub(super) enum Leaf {
     Node(Node),
 }
 
-/// The new graph with what it has of each kind, to be used again.
+/// The new graph with its constants, inputs, arrays, accesses and elements, for reuse.
 pub(super) struct Output {
     pub(super) graph: Graph,
     constants: HashMap<u64, Node>,
@@ -72,9 +70,9 @@ pub(super) struct Output {
     elements: HashMap<(Block, Access), Node>,
     /// The iteration numbers of loops.
     numbers: HashMap<Region, Node>,
-    /// The φs of what nodes were in the last iterations of their loops.
+    /// The φs with the values of nodes in the last iterations of their loops.
     lasts: HashMap<(Node, u32), Node>,
-    /// Whether something was to be used that cannot be.
+    /// True if an operand has no form in the new graph.
     has_failed: bool,
 }
 
@@ -97,12 +95,12 @@ impl Output {
         }
     }
 
-    /// The graph, if all that it uses could be used.
+    /// The graph, if all operands have a form.
     pub(super) fn finish(self) -> Option<Graph> {
         (!self.has_failed).then(|| inputs_first(self.graph))
     }
 
-    /// Stands for what cannot be used; there will be no graph.
+    /// A placeholder for an operand without a form; [`finish`](Self::finish) will return `None`.
     pub(super) fn fail(&mut self) -> Arg {
         self.has_failed = true;
         Arg::Leaf(Leaf::Const(0))
@@ -125,13 +123,12 @@ impl Output {
         *self.numbers.entry(region).or_insert_with(|| graph.push_iteration(region))
     }
 
-    /// Remembers that `phi` is what `node` was in iteration number `last`, the
-    /// last one of its loop.
+    /// Records that `phi` is the value of `node` in iteration `last`, the last one of its loop.
     pub(super) fn set_last(&mut self, node: Node, last: u32, phi: Node) {
         self.lasts.insert((node, last), phi);
     }
 
-    /// The node of `arg` in `block`, where the list of items ends.
+    /// The node of `arg`, appended to `block` if it is new.
     pub(super) fn node(&mut self, arg: &Arg, block: Block, place: Option<PlaceId>) -> Node {
         let (array, base, strides) = match arg {
             &Arg::Leaf(leaf) => return self.leaf(leaf),
@@ -203,8 +200,8 @@ impl Output {
         array
     }
 
-    /// What is `args` in the iterations of `inside`, a loop that will stand at
-    /// the end of `block`.
+    /// The operand that is `args[i]` in iteration i of `inside`, a loop that will be appended to
+    /// `block`.
     pub(super) fn in_loop(
         &mut self,
         args: &[Arg],
@@ -222,13 +219,13 @@ impl Output {
     }
 }
 
-/// The one that all `args` are.
+/// The value of all `args`, if it is the same.
 fn same(args: &[Arg]) -> Option<Arg> {
     let first = args.first()?;
     args.iter().all(|arg| arg == first).then(|| first.clone())
 }
 
-/// The element of a row, if `args` are elements at even distances.
+/// The access, if `args` are elements of one array in arithmetic progression.
 fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
     let place = |arg: &Arg| match arg {
         Arg::Element { row, base, .. } => Some((*row, i64::from(*base))),
@@ -262,7 +259,7 @@ fn strides_of(arg: &Arg) -> &[(Region, i32)] {
     }
 }
 
-/// The table of `args`, which are leaves and tables by the same loops.
+/// The table of `args`, which are leaves, or tables with the same strides.
 fn table(args: &[Arg], inside: Region) -> Option<Arg> {
     let tables = args.iter().find_map(|arg| match arg {
         Arg::Table { leaves, strides } => Some((leaves.len(), strides.clone())),

@@ -1,14 +1,14 @@
-//! Chains: makes loops of repetition that may end in each iteration.
+//! Exit chains: rolls repetition with branches into loops with data-dependent exits.
 //!
-//! A loop whose number of iterations depends on the inputs is a chain of
-//! branches: one side ends the loop, the other goes on with the next iteration.
-//! What comes behind the loop is there once for each number of iterations that
-//! was seen. Where all these copies do the same with values that correspond, one
-//! is enough, and the iterations are a loop. In an iteration in which the loop
-//! was not seen to end, a guard stops the graph there, as it did before.
+//! A loop with a data-dependent trip count is recorded as a chain of branches: one arm ends the
+//! loop, the other begins the next iteration. The code after the loop is there once for each trip
+//! count seen. If all these copies are equal up to corresponding values, one is kept and the
+//! iterations become a loop. An iteration in which the loop was never seen to end gets a guard
+//! there, so it stops the graph as before.
 //!
-//! Some iterations at the end, which are seen less often, may be known less well
-//! than the others. Then the loop tells whether it has ended or goes on with them.
+//! The last iterations, which are seen less often, may have fewer arms recorded than the others.
+//! They stay outside, and the loop returns a flag that says whether it ended or continues with
+//! them.
 
 use smallvec::SmallVec;
 
@@ -21,22 +21,22 @@ use super::shape::{Exit, Ref, Scope, Shape, ShapeId, Shapes, Step};
 use crate::entity::Entity;
 use crate::ssa::{Block, End, Node};
 
-/// So many runs of one list are looked at.
+/// The limit on runs that are tried in one list.
 const MOST_RUNS: usize = 64;
 
-/// The blocks from one of a tree down to one of its ends as one list; a branch is
-/// a guard with another side.
+/// A heavy path: the blocks from one block down to a leaf, always into the heavier arm, as one
+/// list of steps. A branch is a guard with another arm.
 struct Spine {
     steps: Vec<Step>,
-    /// The block and the number of each step; a branch comes after the last one.
+    /// The block and the number of each step; a branch follows the last item.
     at: Vec<(Block, usize)>,
-    /// The other side of each step that is a branch.
+    /// The other arm of each step that is a branch.
     sides: Vec<Option<Block>>,
     blocks: Vec<Block>,
 }
 
 impl Collect<'_> {
-    /// Makes loops of the chains in the tree of `root`.
+    /// Rolls the exit chains in the tree of `root`.
     pub(super) fn roll_chains(&mut self, root: Block) {
         let order = self.tree.order(root);
         if order.len() == 1 {
@@ -61,7 +61,7 @@ impl Collect<'_> {
         }
     }
 
-    /// The spine from `start` on, always on the heavier side.
+    /// The heavy path from `start`.
     fn spine(&mut self, start: Block) -> Spine {
         let (mut steps, mut at, mut sides, mut blocks) = (vec![], vec![], vec![], vec![]);
         let mut next = Some(start);
@@ -88,7 +88,7 @@ impl Collect<'_> {
         Spine { steps, at, sides, blocks }
     }
 
-    /// Makes a loop of the first chain in `spine`, if there is one.
+    /// Rolls the first exit chain in `path`; returns false if there is none.
     fn roll_chain(&mut self, spine: &Spine) -> bool {
         if spine.blocks.len() == 1 {
             return false;
@@ -148,7 +148,7 @@ impl Collect<'_> {
     }
 }
 
-/// A loop that may end in each iteration.
+/// A loop with exits.
 struct Found {
     span: Span,
     inner: Vec<super::shape::Inner>,
@@ -156,22 +156,22 @@ struct Found {
     last: Option<Vec<Option<Ref>>>,
     operands: SmallVec<[Node; 3]>,
     outputs: SmallVec<[Node; 1]>,
-    /// The block and the step with which it goes on.
+    /// The block and the step after the loop.
     rest: (Block, usize),
-    /// What comes where it was ended, if that is something else.
+    /// The block after an exit, if it is not the same.
     side: Option<Block>,
 }
 
-/// How a loop ends if none of its guards but the last one has failed.
+/// The continuation of a loop after its last iteration, if no exit was taken before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// The last guard failed in the last iteration.
+    /// The last guard fails: this is an exit, too.
     Guard,
-    /// The same comes behind it as where a guard has failed.
+    /// The same code as after an exit.
     Same,
-    /// Something else comes behind it.
+    /// Other code.
     On,
-    /// Behind it the graph stops.
+    /// The graph stops.
     Never,
 }
 
@@ -183,7 +183,7 @@ struct Chain<'c, 'a> {
     limits: &'c RerollLimits,
 }
 
-/// For an iteration that ended the loop what the steps behind it use.
+/// An iteration in which an exit was seen, with the operands of the code after it.
 type Seen = (usize, SmallVec<[Node; 3]>);
 
 impl Chain<'_, '_> {
@@ -194,7 +194,7 @@ impl Chain<'_, '_> {
         }
     }
 
-    /// The steps before which a loop of the steps of `run` may end, and how.
+    /// The steps before which a loop in `run` may end, with the continuation.
     fn ends(&self, run: &Run) -> SmallVec<[(usize, Last); 4]> {
         let mut ends = SmallVec::new();
         let before = self.expectation(run.end - run.period);
@@ -213,7 +213,7 @@ impl Chain<'_, '_> {
         ends
     }
 
-    /// The loop of steps of `run` that ends before `end`.
+    /// The loop in `run` that ends before `end`.
     fn find(&mut self, run: &Run, end: usize, how: Last) -> Option<Found> {
         let (spine, period) = (self.spine, run.period);
         if end < run.start + period {
@@ -275,7 +275,7 @@ impl Chain<'_, '_> {
         Some(found)
     }
 
-    /// Whether a block, from this step on, does nothing but to stop the graph.
+    /// Tests whether a block, from this step on, certainly stops the graph.
     fn stops(&self, block: Block, first: usize) -> bool {
         let list = &self.tree.lists[block][first..];
         let never = |step: &Step| match self.shapes.get(step.shape) {
@@ -288,8 +288,8 @@ impl Chain<'_, '_> {
         list.iter().any(never)
     }
 
-    /// The iterations that guard number `at` of the body was seen to end; none if
-    /// something else comes behind one than behind the whole.
+    /// The iterations in which guard `at` of the body was seen to exit; `None` if the code after
+    /// one of them is not `behind`.
     fn seen(&mut self, repetition: &Repetition, at: usize, behind: &Scope) -> Option<Vec<Seen>> {
         let Span { start, period, times } = repetition.span;
         let mut seen = Vec::new();
@@ -304,9 +304,9 @@ impl Chain<'_, '_> {
         Some(seen)
     }
 
-    /// The loop of `repetition`, the exits of which were `seen`: behind them `finals`
-    /// are used, or what corresponds to them; and, if it may end after the last
-    /// iteration without an exit, `ons` behind that.
+    /// The loop of `repetition` with its `seen` exits. The code after the loop uses `finals`, or
+    /// what corresponds to them after an exit; `ons` are used if the loop ends after its last
+    /// iteration without an exit.
     fn build(
         &self,
         repetition: &Repetition,
@@ -315,12 +315,12 @@ impl Chain<'_, '_> {
         ons: Option<&[Node]>,
     ) -> Option<Found> {
         let Span { start, times, .. } = repetition.span;
-        // Each output with the slot in which it is used first, if it is.
+        // Each output with the first operand of the code after the loop that is it, if any.
         let mut outputs: Vec<(Node, Option<usize>)> = Vec::new();
         for (slot, &node) in finals.iter().enumerate() {
             let all = || seen.iter().flat_map(|(_, all)| all.iter().map(|(_, nodes)| nodes));
             if self.home(repetition, node).is_none() {
-                // From before the loop: the same wherever it ends.
+                // A live-in must be the same at all exits.
                 if !all().all(|nodes| nodes[slot] == node) {
                     return None;
                 }
@@ -373,7 +373,7 @@ impl Chain<'_, '_> {
         Some(Found { span: repetition.span, inner, exits, last, operands, outputs, rest, side })
     }
 
-    /// The iteration, step and output that `node` is, if it is from the loop.
+    /// The iteration, step and output that define `node`, if they are in the loop.
     fn home(&self, repetition: &Repetition, node: Node) -> Option<(usize, usize, usize)> {
         let Span { start, period, .. } = repetition.span;
         let (step, output) = self.search.home(node)?;
@@ -381,7 +381,7 @@ impl Chain<'_, '_> {
         inside.then(|| ((step - start) / period, (step - start) % period, output))
     }
 
-    /// What is `node` in each of these iterations; none if nothing is all.
+    /// The reference that is `node` in each of these iterations; `None` if there is none.
     fn value(
         &self,
         repetition: &Repetition,
@@ -402,7 +402,7 @@ impl Chain<'_, '_> {
         let body = &self.spine.steps[start..][..period];
         let before: usize = body[..step].iter().map(|step| step.outputs.len()).sum();
         let value = (before + output) as u32;
-        // What it is in the first iterations, for an operand that is carried alike.
+        // The initial values, taken from an operand that is carried in the same way.
         let source = Source::Inside { distance, step, output };
         let mut firsts: &[Node] = &[];
         let gathered: Vec<Node>;

@@ -1,5 +1,5 @@
-//! The way in: makes a list of steps of each block, and of a tree of blocks one
-//! step, or the whole.
+//! Collects the steps of each block in a list; a region, with its tree of blocks, becomes one
+//! step.
 
 use hashbrown::HashSet;
 use smallvec::SmallVec;
@@ -13,19 +13,19 @@ use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{ArrayData, Block, Def, End, Graph, Item, Node, Region};
 
-/// A graph as one scope.
+/// A rolled graph as one scope.
 pub(super) struct Whole {
     pub(super) scope: Scope,
     /// Its operands: inputs and constants.
     pub(super) operands: SmallVec<[Node; 3]>,
-    /// How many loops it has.
+    /// The number of loops.
     pub(super) loops: usize,
-    /// How many of them may end in each iteration.
+    /// The number of loops with exits.
     pub(super) chains: usize,
 }
 
-/// Takes `graph` apart and rolls each block; none if it has loops that lifting does not
-/// make, or replays.
+/// Collects the steps of `graph` and rolls each block; `None` if it has replays, or loops that
+/// are no trace loops.
 pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits) -> Option<Whole> {
     let is_plain = |region: Region| {
         let data = &graph.regions[region];
@@ -38,7 +38,7 @@ pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits)
         ArrayData::Saved(node) => Some(*node),
         _ => None,
     });
-    // Each chain ends at least one block.
+    // Each exit chain removes at least one block.
     let room = graph.blocks.len();
     let tree = Tree {
         lists: PrimaryMap::filled(Vec::new(), graph.blocks.len()),
@@ -57,7 +57,7 @@ pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits)
         chains: 0,
         saved: saved.collect(),
     };
-    // So that what is inside comes before what it is inside of.
+    // Regions before the blocks around them.
     for block in graph.preorder().into_iter().rev() {
         let mut steps = Vec::with_capacity(graph.blocks[block].items.len());
         for &item in &graph.blocks[block].items {
@@ -76,13 +76,13 @@ pub(super) struct Collect<'a> {
     pub(super) limits: &'a RerollLimits,
     pub(super) homes: Homes<'a>,
     pub(super) tree: Tree<'a>,
-    /// For blocks of the tree at hand how much there is in them and below.
+    /// The weight of each block of the current tree and the blocks below it.
     pub(super) weights: PrimaryMap<Block, u64>,
-    /// The next node that the graph does not have.
+    /// The id of the next additional node.
     pub(super) next: usize,
     loops: usize,
     pub(super) chains: usize,
-    /// What is read of earlier iterations.
+    /// The nodes whose saved values are read.
     pub(super) saved: HashSet<Node>,
 }
 
@@ -90,19 +90,19 @@ pub(super) struct Collect<'a> {
 pub(super) struct Tree<'a> {
     pub(super) lists: PrimaryMap<Block, Vec<Step>>,
     pub(super) ends: PrimaryMap<Block, End>,
-    /// The outputs of the steps of what is being looked at, numbered.
+    /// The numbers of the outputs in the current scope.
     numbers: Homes<'a>,
 }
 
 impl Collect<'_> {
-    /// The step that `item` is, if it is one of its own; none if it is something that
-    /// lifting does not make.
+    /// The step of `item`, or `Some(None)` if it becomes part of another step; `None` if trace
+    /// loops have no such items.
     fn step(&mut self, item: Item) -> Option<Option<Step>> {
         Some(Some(match item {
             Item::Node(node) => {
                 let data = &self.graph.nodes[node];
                 let Def::Apply(op, args) = data.def else { return self.element(node) };
-                // Whether there is another iteration is told by their number.
+                // The exit condition follows from the trip count.
                 if op == Op::Lt && matches!(self.graph.nodes[args[0]].def, Def::Iteration(_)) {
                     return Some(None);
                 }
@@ -138,8 +138,8 @@ impl Collect<'_> {
         }))
     }
 
-    /// The step of an element: to read what an earlier loop has computed. In a loop others
-    /// are no steps, but what operands are.
+    /// The step of an element: a saved value of an earlier loop. Elements that vary in a loop are
+    /// operands, not steps.
     fn element(&mut self, node: Node) -> Option<Option<Step>> {
         let data = &self.graph.nodes[node];
         let Def::Element(access) = data.def else { return None };
@@ -152,8 +152,8 @@ impl Collect<'_> {
         Some(Some(Step { shape, operands, outputs }))
     }
 
-    /// The tree of `root`, whose lists are complete, rolled, and the operands that
-    /// come from outside.
+    /// Rolls the tree of `root`, whose lists are complete, and returns it with its operands from
+    /// outside.
     pub(super) fn scope(&mut self, root: Block) -> (Scope, SmallVec<[Node; 3]>) {
         self.roll_between_guards(root);
         self.roll_chains(root);
@@ -171,8 +171,8 @@ impl Collect<'_> {
 }
 
 impl Collect<'_> {
-    /// Makes loops in the tree of `root`, if it branches, of what has no guards in it:
-    /// to a chain these are steps. With guards in them they may be its iterations.
+    /// Rolls guard-free code in the tree of `root`, if it branches: in an exit chain such loops
+    /// are steps, while repetition with guards may be the iterations of the chain itself.
     fn roll_between_guards(&mut self, root: Block) {
         let order = self.tree.order(root);
         if order.len() == 1 {
@@ -204,8 +204,7 @@ impl<'a> Tree<'a> {
         self.numbers.graph()
     }
 
-    /// The tree of `root`, without the first steps of that, and the operands that
-    /// come from outside.
+    /// The tree of `root`, without the first steps of `root`, and its operands from outside.
     pub(super) fn view(&mut self, root: Block, first: usize) -> (Scope, SmallVec<[Node; 3]>) {
         let order = self.order(root);
         self.numbers.begin();
@@ -249,11 +248,11 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The blocks of the tree of `root`, first sides first, with the places of
-    /// their sides in this order.
+    /// The blocks of the tree of `root`, first arms first, with the indices of their arms in this
+    /// order.
     pub(super) fn order(&self, root: Block) -> Vec<(Block, [usize; 2])> {
         let mut order: Vec<(Block, [usize; 2])> = Vec::new();
-        // With the place of the block above, and which side of it this is.
+        // With the index of the block above, and the number of the arm.
         let mut pending = vec![(root, 0, 0)];
         while let Some((block, above, side)) = pending.pop() {
             let here = order.len();

@@ -1,7 +1,7 @@
-//! The way out: makes a graph of shapes.
+//! Emits the new graph from templates.
 //!
-//! Of the outputs of a loop those of the last iteration become φs, others
-//! elements of histories, if something uses them.
+//! Used outputs of a loop become φs if they are of the last iteration, otherwise elements of
+//! saved values.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -14,8 +14,8 @@ use super::shape::{Inner, Ref, Scope, ScopeEnd, Shape, ShapeId, Shapes};
 use crate::op::Op;
 use crate::ssa::{Block, Def, End, Graph, Item, Node, PlaceId};
 
-/// The graph of `whole`, which was made of `old`; none if a loop would have to keep all
-/// that a loop in it has computed.
+/// The graph of `whole`, which was collected from `old`; `None` if a loop would have to save all
+/// values of an inner loop.
 pub(super) fn emit(old: &Graph, shapes: &Shapes, whole: &Whole) -> Option<Graph> {
     let mut output = Output::new(old);
     let operands = whole.operands.iter().map(|&node| match old.nodes[node].def {
@@ -37,15 +37,15 @@ pub(super) struct Emitter<'a> {
     pub(super) output: Output,
 }
 
-/// Operands of a step.
+/// The operands of a step.
 pub(super) type Args = SmallVec<[Arg; 3]>;
 
-/// The outputs of the steps inside something, by their numbers.
+/// The outputs of the steps in a scope or body, by number.
 pub(super) struct Locals {
-    /// Those that are known and needed.
+    /// The outputs that have been emitted.
     args: Vec<Option<Arg>>,
     needed: Vec<bool>,
-    /// The number of the next one.
+    /// The number of the next output.
     next: usize,
 }
 
@@ -61,7 +61,7 @@ impl Locals {
     }
 
     pub(super) fn get(&self, number: u32) -> Arg {
-        // What is needed has been computed.
+        // Used outputs have been emitted.
         let nothing = || Arg::Leaf(Leaf::Const(f64::NAN.to_bits()));
         self.args.get(number as usize).cloned().flatten().unwrap_or_else(nothing)
     }
@@ -169,7 +169,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Makes a loop, and returns its `needed` outputs.
+    /// Emits a loop, and returns its `needed` outputs.
     fn looped(
         &mut self,
         times: u32,
@@ -221,7 +221,7 @@ impl Emitter<'_> {
         needed.iter().zip(values).map(past).collect()
     }
 
-    /// The operands of these steps with where the user's code has them.
+    /// The operands of these steps with the places of the steps.
     pub(super) fn refs(
         &self,
         steps: &[Inner],
@@ -234,8 +234,8 @@ impl Emitter<'_> {
         steps.iter().flat_map(of_step).collect()
     }
 
-    /// What these operands in a loop are, in order, and what it carries. The loop
-    /// will be the next region.
+    /// The operands of a loop body, and the values that it carries. The loop will be the next
+    /// region.
     pub(super) fn operands(
         &mut self,
         times: u32,
@@ -269,7 +269,7 @@ impl Emitter<'_> {
         (carried, operands)
     }
 
-    /// What the entry φs get in the next iteration.
+    /// The next values of the entry φs.
     pub(super) fn nexts(
         &mut self,
         carried: &Carried,
@@ -294,7 +294,7 @@ pub(super) enum Operand {
 }
 
 impl Operand {
-    /// What it is, with these entry φs.
+    /// The operand in the new graph, with these entry φs.
     pub(super) fn arg(self, locals: &Locals, phis: &[Node]) -> Arg {
         match self {
             Operand::Own(number) => locals.get(number),
@@ -304,12 +304,12 @@ impl Operand {
     }
 }
 
-/// What an entry φ is in the next iteration.
+/// The next value of an entry φ.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Next {
     /// An output of the steps inside.
     Own(u32),
-    /// What another entry φ is now.
+    /// The current value of another entry φ.
     Entry(usize),
 }
 
@@ -322,7 +322,7 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// The entry φ that is first `first` and then `next`.
+    /// The entry φ with the initial value `first` and this next value.
     fn entry(&mut self, next: Next, first: Node) -> usize {
         let Carried { nexts, firsts, known } = self;
         *known.entry((next, first)).or_insert_with(|| {

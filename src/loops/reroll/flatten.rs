@@ -1,4 +1,4 @@
-//! Flattening: takes the loops apart that lifting has made.
+//! Full unrolling of trace loops.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -7,7 +7,7 @@ use super::ready::{Ready, ready};
 use crate::entity::PrimaryMap;
 use crate::ssa::{Access, ArrayData, Block, Def, End, Graph, Item, Node, Region};
 
-/// The graph without loops, all of which are such that lifting makes.
+/// The graph with all loops unrolled, which are trace loops.
 pub(super) fn flatten(graph: &Graph) -> Graph {
     let new = graph.emptied();
     let inputs = new.input_nodes().map(|(node, number)| (number, node)).collect();
@@ -30,16 +30,16 @@ pub(super) fn flatten(graph: &Graph) -> Graph {
 struct Flatten<'a> {
     old: &'a Graph,
     new: Graph,
-    /// The nodes of the new graph, where they are known.
+    /// The copy of each node, if known.
     nodes: PrimaryMap<Node, Option<Node>>,
     inputs: HashMap<u32, Node>,
     constants: HashMap<u64, Node>,
-    /// What nodes were in each iteration.
+    /// The saved values of nodes.
     saved: HashMap<Node, Vec<Node>>,
 }
 
-/// Fills a block of the new graph with what is in one of the old graph: all of it, or
-/// what comes behind a region, its step with this number, which has become another.
+/// A task: copy a block of the old graph to one of the new graph, or the steps after a region,
+/// item number `.0`, which has been copied to another region.
 struct Task {
     old: Block,
     new: Block,
@@ -73,7 +73,7 @@ impl Flatten<'_> {
                         return;
                     }
                 },
-                // Only derivatives have them.
+                // Recorded graphs have no accumulators.
                 Item::Fill(_) | Item::Accumulate(..) => {}
             }
         }
@@ -132,7 +132,7 @@ impl Flatten<'_> {
         }
     }
 
-    /// The element at `access` in this iteration of the loop that it is in.
+    /// The element at `access` in this iteration of its loop.
     fn element(&mut self, access: Access, iteration: u32) -> Node {
         let index = self.old.index_at(access, |_| iteration);
         let found = match &self.old.arrays[self.old.accesses[access].array] {
@@ -146,7 +146,7 @@ impl Flatten<'_> {
             }
             ArrayData::Sums(_) | ArrayData::Outputs { .. } => None,
         };
-        // The verifier has seen that it is there.
+        // The verifier has checked that it exists.
         found.unwrap_or_else(|| self.constant(f64::NAN.to_bits()))
     }
 
@@ -168,7 +168,7 @@ impl Flatten<'_> {
             (Some(known), _) => known,
             (None, Def::Const(bits)) => self.constant(bits),
             (None, Def::Input(number)) => self.input(number),
-            // The verifier has seen that what is used has been computed.
+            // The verifier has checked that operands are computed before.
             (None, _) => self.constant(f64::NAN.to_bits()),
         }
     }

@@ -1,4 +1,4 @@
-//! The way out for loops that may end in each iteration.
+//! Emits loops with exits.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use crate::op::Op;
 use crate::ssa::{Block, End, Item, Node, PlaceId, Region};
 
 impl Emitter<'_> {
-    /// Makes the loop of this shape, and returns its outputs.
+    /// Emits the loop of this template, and returns its outputs.
     pub(super) fn until(&mut self, shape: ShapeId, args: &[Arg], block: Block) -> Vec<Node> {
         let shapes = self.shapes;
         let Shape::While { times, steps, exits, last, tells, place } = shapes.get(shape) else {
@@ -46,7 +46,7 @@ impl Emitter<'_> {
             let values = values_of(told, &exit.values, &mut operands, &locals, &phis);
             let is_whole = exit.seen.iter().all(|&seen| seen);
             if is_whole && last.is_none() && at + 1 == steps.len() {
-                // Each end of the body is one of the loop or not, by this condition.
+                // The loop ends after each body or not, by this condition: a single leaf.
                 let again = match expect {
                     true => condition,
                     false => {
@@ -74,7 +74,7 @@ impl Emitter<'_> {
         if !ended {
             let nexts = self.nexts(&carried, &locals, &phis, here, place);
             let (again, values) = match last {
-                // One more than the largest number of iterations stops the graph.
+                // Another iteration exceeds the bound, which stops the graph.
                 None => (self.output.constant(1f64.to_bits()), vec![NOTHING; count]),
                 Some(last) => {
                     let most = self.output.constant(f64::from(times - 1).to_bits());
@@ -89,7 +89,7 @@ impl Emitter<'_> {
         (0..count).map(|_| self.output.graph.push_phi(region)).collect()
     }
 
-    /// Ends `block`, one of a loop.
+    /// Ends `block`, a leaf of a loop.
     fn pass(
         &mut self,
         block: Block,
@@ -104,7 +104,7 @@ impl Emitter<'_> {
         self.output.graph.blocks[block].end = End::Return(all.collect());
     }
 
-    /// Stops where the loop was not seen to end in this iteration.
+    /// Guards an exit: stops the graph in iterations in which the exit was not seen.
     fn guard_seen(&mut self, exit: &Exit, region: Region, block: Block, place: Option<PlaceId>) {
         let leaf = |&seen: &bool| Leaf::Const(f64::from(u8::from(seen)).to_bits());
         let leaves: Rc<[Leaf]> = exit.seen.iter().map(leaf).collect();
@@ -114,11 +114,10 @@ impl Emitter<'_> {
     }
 }
 
-/// What an output is where it is not used.
+/// The value of an output that is not used after an exit.
 const NOTHING: Arg = Arg::Leaf(Leaf::Const(0));
 
-/// The outputs, the first of which may be known, the others as these values are
-/// with the next operands.
+/// The outputs of the loop: the flag, if there is one, then `values` with the next operands.
 fn values_of(
     told: Option<f64>,
     values: &[Option<Ref>],

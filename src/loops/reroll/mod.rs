@@ -1,12 +1,29 @@
-//! Rerolling: makes loops again of repetition that recording has unrolled.
+//! Loop rerolling: rolls repetition that recording has unrolled into loops.
 //!
-//! A recorded run is straight-line code, and what was a loop in the user's code
-//! repeats there: iteration after iteration has the same primitives from the
-//! same places. `collect` makes a list of steps of each block, `period` finds
-//! where a list repeats itself, `roll` which of that are loops and makes a step
-//! of each, so that loops around them repeat in turn; `emit` makes a graph of
-//! what has come of it, and `argument` finds out how operands depend on
-//! iteration numbers.
+//! A trace is straight-line code: each iteration of a loop of the user's code has left the same
+//! primitives from the same places. Steps that are equal up to their operands have the same
+//! template. The algorithm:
+//!
+//! 1. `collect`: a list of steps for each block; a region is one step.
+//!
+//! 2. `period`: periodic runs of templates in a list.
+//!
+//! 3. `search`: which periodic runs are loops, by their operands.
+//!
+//! 4. `roll`: makes each loop one step and repeats, so that outer loops are found around inner
+//!    ones.
+//!
+//! 5. `exit_chain`: loops with a data-dependent exit, from chains of branches.
+//!
+//! 6. `emit` makes the new graph, with `operand` (array accesses for operands that vary) and
+//!    `exits` (loops with exits); `places` gives nested loops distinct source places.
+//!
+//! Two passes prepare the graph: `jump_threading`, for regions that only choose an exit, and
+//! `unroll`, for loops that `trace` found while recording (`trace_loops`) and that cannot be
+//! rolled further as they are.
+//!
+//! LLVM's LoopReroll pass undoes unrolling inside existing loops; here the loops themselves are
+//! found.
 
 mod argument;
 mod chain;
@@ -25,33 +42,32 @@ mod thread;
 use crate::ssa::{End, Graph};
 use ready::has_only_ready_loops;
 
-/// What [`reroll`] makes a loop, and how far it goes.
+/// The limits of [`reroll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RerollLimits {
     /// The least number of iterations; at least 2. Default: 4.
     pub iterations: u32,
-    /// The largest number of iterations; more become several loops. Default: 2²⁴.
+    /// The largest number of iterations; longer loops are split. Default: 2²⁴.
     pub times: u32,
     /// The least number of steps that a loop replaces. Default: 16.
     pub weight: u64,
-    /// The least number of iterations of a loop that may end in each of them. What
-    /// comes behind such a loop is there once for each, so few are worth it.
-    /// Default: 3.
+    /// The least number of iterations of a loop with a data-dependent exit. The code after such a
+    /// loop was recorded once for each trip count. Default: 3.
     pub exits: u32,
-    /// How many iterations back an operand may come from. Default: 4.
+    /// The largest distance, in iterations, of a loop-carried operand. Default: 4.
     pub distance: u32,
-    /// How many occurrences back a step is compared: a body may have as many
-    /// equal steps. Default: 16.
+    /// The number of earlier occurrences to which a step is compared, at least the number of
+    /// equal steps in a body. Default: 16.
     pub occurrences: u32,
-    /// How many iterations may become one, if operands are then in even steps.
-    /// Default: 4.
+    /// The largest number of iterations that are merged into one, if their operands then form an
+    /// arithmetic progression. Default: 4.
     pub together: u32,
-    /// How deep loops are nested at most. Default: 8.
+    /// The largest depth of nested loops. Default: 8.
     pub depth: u32,
-    /// A graph with regions nested deeper than this stays as it is. Default: 64.
+    /// The largest depth of nested regions; deeper graphs are returned unchanged. Default: 64.
     pub regions: usize,
-    /// Whether regions that only choose an exit are taken apart, if loops become of it.
-    /// What they carry is no step of its own then. Default: true.
+    /// True if jumps are threaded through regions that only choose an exit, if that makes loops.
+    /// Values that these regions pass on are then no steps. Default: true.
     pub threading: bool,
 }
 
@@ -77,13 +93,13 @@ impl Default for RerollLimits {
     }
 }
 
-/// Makes loops of repetition in `graph`, a faithful graph: each operation of the
-/// user's code is a node, in order, nothing folded or shared.
+/// Rolls repetition in `graph` into loops. The graph is as recorded: each operation of the user's
+/// code is a node, in order, nothing folded or shared.
 ///
-/// The same operations are done on the same numbers in the same order, so the
-/// new graph means the same to the last bit. A graph in which nothing repeats stays as
-/// it is, and so does one that has loops or replays already, unless they are such loops as
-/// [`MergedTraces::compact`](crate::merge::MergedTraces::compact) makes.
+/// The new graph does the same operations on the same numbers in the same order, so its results
+/// have the same bits. A graph without repetition is returned unchanged, and so is one with loops
+/// or replays, other than trace loops as
+/// [`MergedTraces::compact`](crate::merge::MergedTraces::compact) makes them.
 ///
 /// # Examples
 ///
@@ -112,7 +128,7 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
     }
     if has_only_ready_loops(graph) {
         let mut shapes = shape::Shapes::default();
-        // What is threaded must be there step by step.
+        // Jump threading needs unrolled iterations.
         if !thread::has_selectors(graph)
             && let Some(whole) = collect::collect(graph, &mut shapes, &limits)
         {
@@ -125,7 +141,7 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
         }
         return reroll(&flatten::flatten(graph), limits);
     }
-    // Threading is for what has a loop that ends here or there, and for nothing else.
+    // Jump threading is kept only if it makes a loop with an exit.
     if limits.threading
         && let Some(threaded) = thread::thread(graph)
     {
@@ -142,7 +158,7 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
     whole.and_then(|whole| emit::emit(graph, &shapes, &whole)).unwrap_or_else(|| graph.clone())
 }
 
-/// How deep the regions of `graph` are nested.
+/// The depth of nested regions in `graph`.
 fn nesting(graph: &Graph) -> usize {
     let (mut deepest, mut pending) = (0, vec![(graph.root(), 0)]);
     while let Some((root, depth)) = pending.pop() {

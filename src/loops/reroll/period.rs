@@ -1,12 +1,11 @@
-//! Where a list of shapes repeats itself.
+//! Periodic runs in a list of templates (repetitions in the sense of stringology).
 
 use hashbrown::HashMap;
 
 use super::RerollLimits;
 use super::shape::ShapeId;
 
-/// A stretch in which each shape is that one period before, but for those in the
-/// first period.
+/// A run in which each template equals the one a period before, from the second period on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Run {
     pub(super) period: usize,
@@ -14,11 +13,11 @@ pub(super) struct Run {
     pub(super) end: usize,
 }
 
-/// How many comparisons there may be for each shape of the list.
+/// The limit on comparisons for each template of the list.
 const WORK: usize = 64;
 
-/// Runs of at least as many periods as a loop needs iterations, short periods
-/// first. Periods are the distances from shapes to their last few occurrences.
+/// The runs of at least as many periods as a loop needs iterations, short periods first. Periods
+/// are the distances of a template to its last few occurrences.
 pub(super) fn runs(shapes: &[ShapeId], limits: &RerollLimits) -> Vec<Run> {
     let count = shapes.len();
     let iterations = limits.iterations.max(2) as usize;
@@ -27,7 +26,7 @@ pub(super) fn runs(shapes: &[ShapeId], limits: &RerollLimits) -> Vec<Run> {
     let previous: Vec<Option<usize>> =
         shapes.iter().enumerate().map(|(at, &shape)| last.insert(shape, at)).collect();
     let mut runs = Vec::new();
-    // For each period the end of the last stretch compared.
+    // The end of the last run compared for each period.
     let mut ends = vec![0; longest + 1];
     let mut work = count.saturating_mul(WORK);
     for at in 0..count {

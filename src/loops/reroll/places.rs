@@ -1,20 +1,19 @@
-//! Places that loops are told apart by.
+//! Distinct source places for nested loops.
 //!
-//! A loop has the place of its first step, which is that of a loop in it where that comes first.
-//! Then the loop around is told by a step of its own.
+//! A loop has the place of its first step, which may be that of an inner loop. Then the outer
+//! loop gets the place of another step of its own.
 
 use hashbrown::HashSet;
 
 use crate::ssa::{Block, End, Graph, Item, PlaceId, Region};
 
-/// Gives loops that have the place of one in them the place of a step of their own, if they have
-/// one.
+/// Gives each loop with the place of an inner loop the place of a step of its own, if it has one.
 pub(super) fn tell_apart(graph: &mut Graph) {
     let mut regions = Vec::new();
     for block in graph.preorder() {
         regions.extend(graph.regions_of(block));
     }
-    // Inner ones first.
+    // Inner loops first.
     for region in regions.into_iter().rev() {
         let data = &graph.regions[region];
         if data.cycle.is_none() {
@@ -92,7 +91,7 @@ mod tests {
     #[test]
     fn a_loop_around_another_has_the_place_of_a_step_of_its_own() {
         assert_eq!(lines(&nested([3, 4, 6])), [6, 3]);
-        // It has no other one.
+        // No step has another place.
         assert_eq!(lines(&nested([3, 4, 3])), [3, 3]);
     }
 }

@@ -1,9 +1,8 @@
-//! Loops that lifting has made: what they are as steps, so that what they repeat is
-//! rolled in turn, in their bodies and around them.
+//! Trace loops as steps: loops that were found while recording, whose bodies are rolled in turn,
+//! and with them the repetition around.
 //!
-//! Such a loop has one block and a fixed number of iterations. It reads inputs,
-//! tables and what earlier loops computed, in even steps. Other loops leave a graph
-//! as it is.
+//! A trace loop has one block and a constant trip count. It reads inputs, constants and saved
+//! values of earlier loops at affine indices. A graph with other loops is returned unchanged.
 
 use std::rc::Rc;
 
@@ -17,34 +16,33 @@ use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{AccessData, ArrayData, Block, Def, End, Graph, Item, Node, PlaceId, Region};
 
-/// What the body of a loop uses from outside.
+/// A parameter of the body of a trace loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Param {
     /// The entry φ with this number.
     Entry(u32),
-    /// What is the same in all iterations.
+    /// A loop-invariant value.
     Same,
-    /// An input, in each iteration that many further.
+    /// An input with this stride.
     Input { stride: i32 },
-    /// What an earlier loop has computed in this iteration, and in each that many
-    /// further.
+    /// A saved value of an earlier loop, with this base and stride.
     Past { base: u32, stride: i32 },
-    /// The numbers of a table, one by one.
+    /// Constants with stride 1.
     Table,
 }
 
-/// The parts of a loop that lifting has made.
+/// The parts of a trace loop.
 pub(super) struct Ready {
     pub(super) times: u32,
     /// Its only block.
     pub(super) body: Block,
-    /// The node that decides whether there is another iteration.
+    /// The condition for another iteration.
     pub(super) again: Node,
-    /// What the entry φs get next, and the φs of the loop.
+    /// The next values of the entry φs, then those of the φs.
     pub(super) passed: SmallVec<[Node; 2]>,
 }
 
-/// The loop `region`, if lifting makes such loops.
+/// The parts of `region`, if it is a trace loop.
 pub(super) fn ready(graph: &Graph, region: Region) -> Option<Ready> {
     let data = &graph.regions[region];
     let (body, cycle) = (data.root, data.cycle.as_ref().filter(|_| data.replays.is_none())?);
@@ -76,8 +74,7 @@ pub(super) fn ready(graph: &Graph, region: Region) -> Option<Ready> {
     fits.then(|| Ready { times: cycle.bound, body, again, passed: passed.into() })
 }
 
-/// Whether what is accessed is inputs in their order, a table from its start on, or a
-/// history.
+/// Tests whether the access is to inputs, to constants from the first on, or to saved values.
 fn is_row(graph: &Graph, access: &AccessData) -> bool {
     match &graph.arrays[access.array] {
         ArrayData::Constants(_) => access.base == 0 && access.strides.iter().all(|by| by.1 == 1),
@@ -86,7 +83,7 @@ fn is_row(graph: &Graph, access: &AccessData) -> bool {
     }
 }
 
-/// Whether `graph` has loops, and all are such that lifting makes.
+/// Tests whether `graph` has loops, and all are trace loops.
 pub(super) fn has_only_ready_loops(graph: &Graph) -> bool {
     let loops = || graph.regions.keys().filter(|&region| graph.regions[region].cycle.is_some());
     let mut is_body = PrimaryMap::filled(false, graph.blocks.len());
@@ -107,7 +104,7 @@ fn is_element(graph: &Graph, node: Node) -> bool {
     matches!(graph.nodes[node].def, Def::Element(_))
 }
 
-/// What `node` was computed as and in which iteration, if it is from an earlier loop.
+/// The saved node and the iteration that `node` reads, if it reads one with a constant index.
 pub(super) fn past(graph: &Graph, node: Node) -> Option<(Node, u32)> {
     let Def::Element(access) = graph.nodes[node].def else { return None };
     let data = &graph.accesses[access];
@@ -118,7 +115,7 @@ pub(super) fn past(graph: &Graph, node: Node) -> Option<(Node, u32)> {
 }
 
 impl Collect<'_> {
-    /// The step of `region`, a loop.
+    /// The step of `region`, a trace loop.
     pub(super) fn ready(&mut self, region: Region) -> Option<Step> {
         let graph = self.graph;
         let Ready { times, body, passed, .. } = ready(graph, region)?;
@@ -159,7 +156,7 @@ impl Collect<'_> {
         Some(Step { shape, operands, outputs: kept.iter().chain(phis).copied().collect() })
     }
 
-    /// What the body of `region` uses as `node`, from outside, and the operand for it.
+    /// The parameter for `node`, a live-in of the body of `region`, and its operand.
     fn param(&self, region: Region, node: Node) -> Option<(Param, Option<Node>)> {
         let access = match self.graph.nodes[node].def {
             Def::Entry(of, number) if of == region => return Some((Param::Entry(number), None)),
@@ -172,9 +169,9 @@ impl Collect<'_> {
             _ => return Some((Param::Same, Some(node))),
         };
         Some(match self.graph.arrays[access.array] {
-            // The element stands for the table.
+            // The element stands for the whole array.
             ArrayData::Constants(_) => (Param::Table, Some(node)),
-            // Here for the first input that it is.
+            // The element stands for its first input.
             ArrayData::Inputs { .. } => (Param::Input { stride }, Some(node)),
             ArrayData::Saved(of) => (Param::Past { base: access.base, stride }, Some(of)),
             ArrayData::Nodes(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => return None,
@@ -182,7 +179,7 @@ impl Collect<'_> {
     }
 }
 
-/// The table that the element `node` of a ready loop goes through, or the first input.
+/// The constants that the element `node` of a trace loop reads, or its first input.
 pub(super) fn whole_row(graph: &Graph, node: Node) -> Option<Arg> {
     let Def::Element(access) = graph.nodes[node].def else { return None };
     let access = &graph.accesses[access];
@@ -199,7 +196,7 @@ pub(super) fn whole_row(graph: &Graph, node: Node) -> Option<Arg> {
     }
 }
 
-/// A ready loop on its way out.
+/// The fields of `Template::TraceLoop`.
 pub(super) struct ReadyShape<'a> {
     pub(super) times: u32,
     pub(super) scope: &'a Scope,
@@ -211,7 +208,7 @@ pub(super) struct ReadyShape<'a> {
 }
 
 impl Emitter<'_> {
-    /// Makes a loop of a shape that was one, and defines its outputs.
+    /// Emits a trace loop, and defines its outputs.
     pub(super) fn again(
         &mut self,
         shape: &ReadyShape<'_>,
@@ -257,7 +254,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What `arg`, the operand for `param`, is in the iterations of `region`.
+    /// The operand `arg` of `param` inside `region`.
     fn inside(&self, param: Param, arg: &Arg, region: Region, times: u32) -> Option<Arg> {
         let graph = &self.output.graph;
         Some(match (param, arg) {

@@ -1,4 +1,4 @@
-//! Rolling: makes a loop of each repetition in a list of steps.
+//! Rolls the repetitions in a list of steps into loops, inner loops first.
 
 use smallvec::SmallVec;
 
@@ -8,7 +8,7 @@ use super::search::{Homes, Repetition, Search, Source, Span};
 use super::shape::{Inner, Ref, Shape, ShapeId, Shapes, Step};
 use crate::ssa::Node;
 
-/// Rolls `steps`, inner loops first. Says how many loops are in the list now.
+/// Rolls `steps`; returns the number of loops in the list.
 pub(super) fn roll(
     steps: &mut Vec<Step>,
     shapes: &mut Shapes,
@@ -49,7 +49,7 @@ pub(super) fn pass(
     }
 }
 
-/// Notes which steps nodes are outputs of.
+/// Records the definitions of all outputs of `steps`.
 pub(super) fn settle(steps: &[Step], homes: &mut Homes<'_>) {
     homes.begin();
     for (index, step) in steps.iter().enumerate() {
@@ -58,11 +58,10 @@ pub(super) fn settle(steps: &[Step], homes: &mut Homes<'_>) {
     }
 }
 
-/// Parts loops of `steps`, so that more of their operands have an index. Says
-/// whether there were such.
+/// Splits loops of `steps` so that more operands are array elements. Returns true if it has split
+/// any.
 ///
-/// This comes late, because loops that have been parted, each somewhere else, do
-/// not repeat.
+/// This comes after rolling, because split loops do not repeat.
 fn part(
     steps: &mut Vec<Step>,
     shapes: &mut Shapes,
@@ -109,7 +108,7 @@ fn part(
     true
 }
 
-/// Takes loops apart again that do little with much that has to be gathered.
+/// Unrolls loops for which more operands are copied to arrays than the loop has work.
 fn unroll_gathering(
     steps: &mut Vec<Step>,
     shapes: &Shapes,
@@ -139,7 +138,7 @@ fn unroll_gathering(
     *steps = new;
 }
 
-/// The steps of a loop of so many iterations with this body, one by one.
+/// The steps of a loop with so many iterations and this body.
 fn unroll(whole: &Step, times: usize, body: &[Inner], shapes: &Shapes, flat: &mut Vec<Step>) {
     let width = shapes.outputs(whole.shape) / times.max(1);
     let mut next = 0;
@@ -164,7 +163,7 @@ fn unroll(whole: &Step, times: usize, body: &[Inner], shapes: &Shapes, flat: &mu
     }
 }
 
-/// The list with a loop in place of each repetition.
+/// Replaces each repetition by a loop.
 fn replace(steps: Vec<Step>, found: &[Repetition], shapes: &mut Shapes) -> Vec<Step> {
     let mut new = Vec::new();
     let mut at = 0;
@@ -178,7 +177,7 @@ fn replace(steps: Vec<Step>, found: &[Repetition], shapes: &mut Shapes) -> Vec<S
     new
 }
 
-/// The loop of these steps.
+/// The loop step for a repetition.
 fn looped(steps: &[Step], repetition: &Repetition, shapes: &mut Shapes) -> Step {
     let Span { period, times, .. } = repetition.span;
     let body = &steps[..period];
@@ -193,8 +192,7 @@ fn looped(steps: &[Step], repetition: &Repetition, shapes: &mut Shapes) -> Step 
     Step { shape, operands, outputs }
 }
 
-/// The steps of the body of the loop of these steps. Appends the operands of the
-/// loop to `operands`.
+/// The body of the loop for a repetition. Appends the operands of the loop to `operands`.
 pub(super) fn inside(
     steps: &[Step],
     repetition: &Repetition,

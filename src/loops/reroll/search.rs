@@ -1,10 +1,9 @@
-//! The search for loops among the steps of a list.
+//! Decides which periodic runs of steps are loops.
 //!
-//! Whether a run of steps of equal shapes is a loop depends on their operands.
-//! Each operand of each step of the body must always come from the same step, so
-//! many iterations back, or always from before the loop. Where that changes, one
-//! loop ends and perhaps another begins: so what is peculiar in the first
-//! iterations is left out, and loops inside loops part where they do.
+//! A run of steps with equal templates is a loop if each operand of each step of the body always
+//! comes from the same step, the same number of iterations back, or always from before the loop.
+//! Where that changes, one loop ends and another may begin. So the peculiar first iterations of a
+//! recurrence are left out, and adjacent loops are separated.
 
 use super::RerollLimits;
 use super::period::Run;
@@ -13,7 +12,7 @@ use crate::entity::PrimaryMap;
 use crate::ssa::{Array, ArrayData, Def, Graph, Node};
 use crate::trace::Carried;
 
-/// Which step of a list, and which of its outputs, each node is.
+/// The definition of each node: a step of the current list and the number of the output.
 pub(super) struct Homes<'a> {
     graph: &'a Graph,
     homes: PrimaryMap<Node, (u32, u32, u32)>,
@@ -25,7 +24,7 @@ impl<'a> Homes<'a> {
         Homes { graph, homes: PrimaryMap::filled((0, 0, 0), graph.nodes.len()), list: 0 }
     }
 
-    /// Makes room for that many nodes that the graph does not have.
+    /// Makes room for `count` nodes beyond those of the graph.
     pub(super) fn with_room(mut self, count: usize) -> Self {
         (0..count).for_each(|_| _ = self.homes.push((0, 0, 0)));
         self
@@ -35,7 +34,7 @@ impl<'a> Homes<'a> {
         self.graph
     }
 
-    /// The number of an input.
+    /// The number of the input `node`.
     fn input(&self, node: Node) -> Option<usize> {
         match self.graph.nodes.get(node)?.def {
             Def::Input(number) => Some(number as usize),
@@ -43,7 +42,7 @@ impl<'a> Homes<'a> {
         }
     }
 
-    /// The arrays that a loop around reads as `node`, its stride and where it begins.
+    /// The array that an enclosing loop reads as `node`, with stride and base.
     fn element(&self, node: Node) -> Option<(Array, i32, usize)> {
         let Def::Element(access) = self.graph.nodes.get(node)?.def else { return None };
         let data = &self.graph.accesses[access];
@@ -55,7 +54,7 @@ impl<'a> Homes<'a> {
         }
     }
 
-    /// Forgets all nodes.
+    /// Begins a new list: no node has a definition.
     pub(super) fn begin(&mut self) {
         self.list += 1;
     }
@@ -70,13 +69,13 @@ impl<'a> Homes<'a> {
     }
 }
 
-/// Where in a list a loop is.
+/// The position of a loop in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: usize,
-    /// How many steps an iteration has.
+    /// The number of steps of an iteration.
     pub(super) period: usize,
-    /// How many iterations there are.
+    /// The number of iterations.
     pub(super) times: usize,
 }
 
@@ -86,51 +85,49 @@ impl Span {
     }
 }
 
-/// Steps that are a loop.
+/// Steps that form a loop.
 pub(super) struct Repetition {
     pub(super) span: Span,
-    /// Where each operand of the body comes from, in order.
+    /// The source of each operand of the body, in order.
     pub(super) sources: Vec<Source>,
 }
 
-/// Where an operand of the body comes from, in the iterations so far.
+/// The source of an operand of the body, in the iterations so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// There was no iteration so far.
+    /// No iteration so far.
     Unknown,
-    /// From before the loop, but not from a row.
+    /// A live-in that is no element of an array.
     Before,
-    /// From a row, where it had this number the last time, and what was added to
-    /// that then.
+    /// An element of an array: its latest index, and the step from the index before, once known.
     ArraySource { row: ArraySource, number: usize, by: Option<i64> },
-    /// From the iteration so far back.
+    /// An output of a step, `distance` iterations back.
     Inside { distance: usize, step: usize, output: usize },
 }
 
-/// What has an order that an index may follow.
+/// A sequence of values that an index can follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArraySource {
     Active,
     Inactive,
-    /// The outputs of the loop with this first step.
+    /// The outputs of the loop whose first step is this one.
     Loop(usize),
-    /// What a loop around reads of an array, with this stride.
+    /// The elements that an enclosing loop reads from an array with this stride.
     Elements(Array, i32),
 }
 
-/// A list in which to search.
+/// The search in one list of steps.
 pub(super) struct Search<'a> {
     steps: &'a [Step],
     homes: &'a Homes<'a>,
     limits: &'a RerollLimits,
-    /// For each step how many outputs those before it have, and the sum of their
-    /// weights.
+    /// The number of outputs, and the weight, of the steps before each step.
     before: Vec<(usize, u64)>,
-    /// For each step the loop that it is or will be in.
+    /// The loop that each step is or will be in.
     loops: Vec<Option<Rolled>>,
 }
 
-/// A loop whose outputs have numbers from 0, so many in an iteration.
+/// A loop whose outputs are numbered from 0, `width` in each iteration.
 #[derive(Clone, Copy)]
 struct Rolled {
     /// Its first step.
@@ -160,8 +157,8 @@ impl<'a> Search<'a> {
         Search { steps, homes, limits, before, loops }
     }
 
-    /// Repetitions in `runs`, in their order in the list; of those that overlap
-    /// the one with the shorter period.
+    /// The loops in `runs`, in the order of the list; of overlapping ones that with the shorter
+    /// period.
     pub(super) fn repetitions(&self, runs: &[Run]) -> Vec<Repetition> {
         let mut taken = vec![false; self.steps.len()];
         let (mut found, mut marked) = (Vec::new(), 0);
@@ -181,10 +178,9 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// Parts the loops that these steps are, in order, where operands stop to go
-    /// through inputs, or through what an earlier loop has computed, in even
-    /// steps. Where they only do that if some iterations are taken as one, they
-    /// are. Where the parts would not be as good there are none.
+    /// Splits each loop where its operands stop to form arithmetic progressions of input numbers,
+    /// or of outputs of an earlier loop. If they do so only with several iterations merged into
+    /// one, these are merged. A loop has no pieces if they would be no better.
     pub(super) fn parts(&mut self, loops: &[Span]) -> Vec<Vec<Repetition>> {
         let mut all = Vec::with_capacity(loops.len());
         for &whole in loops {
@@ -209,8 +205,8 @@ impl<'a> Search<'a> {
         all
     }
 
-    /// How many of `operands`, those of an operand of the body of a loop, have to be
-    /// gathered before the loop.
+    /// The number of `operands`, those of one operand of a loop body, that must be copied to an
+    /// array of nodes before the loop.
     pub(super) fn gathered(&self, operands: &[Node]) -> usize {
         let mut source = Some(Source::Unknown);
         for &operand in operands {
@@ -233,7 +229,7 @@ impl<'a> Search<'a> {
         self.loops[start..start + period * times].fill(Some(Rolled { start, width }));
     }
 
-    /// Finds repetitions of this period from `at` to `end`.
+    /// Finds loops of this period between `at` and `end`.
     fn stretch(
         &self,
         period: usize,
@@ -266,8 +262,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The same loop, begun so late that its last iteration ends at `end`, if fewer numbers are
-    /// carried then.
+    /// The same loop rotated to end at `end`, if fewer values are carried then.
     fn begun_later(&self, repetition: Repetition, end: usize) -> Repetition {
         let Span { start, period, times } = repetition.span;
         let later = end - repetition.span.end();
@@ -292,9 +287,8 @@ impl<'a> Search<'a> {
         if begun_later.span.times == times { begun_later } else { repetition }
     }
 
-    /// After how many iterations operands from before the loop are the same again, if some of
-    /// them are not the same in each and these are not all numbers: such iterations are one, with
-    /// as many steps.
+    /// The number of iterations after which live-in operands repeat, if they are not the same in
+    /// each iteration and not all are constants: so many iterations are merged into one.
     fn cycle(&self, repetition: &Repetition) -> Option<usize> {
         let Span { start, period, times } = repetition.span;
         let most = (times / self.limits.iterations.max(2) as usize)
@@ -312,7 +306,7 @@ impl<'a> Search<'a> {
         };
         let is_same =
             |a: Node, b: Node| a == b || constant(a).is_some_and(|bits| constant(b) == Some(bits));
-        // The first iteration that is like the first one.
+        // The live-ins of both iterations are the same.
         let is_alike = |a: usize, b: usize| {
             let mut pairs = operands(a).zip(operands(b)).zip(&repetition.sources);
             pairs.all(|((a, b), source)| *source != Source::Before || is_same(a, b))
@@ -325,12 +319,12 @@ impl<'a> Search<'a> {
         (is_cycle && counts).then_some(together)
     }
 
-    /// The step that `node` is an output of, and which one.
+    /// The step that defines `node`, and the number of the output.
     pub(super) fn home(&self, node: Node) -> Option<(usize, usize)> {
         self.homes.get(node)
     }
 
-    /// The longest repetition that begins at `start`.
+    /// The longest loop that begins at `start`.
     pub(super) fn longest(
         &self,
         period: usize,
@@ -367,7 +361,7 @@ impl<'a> Search<'a> {
             times += 1;
         }
         for source in &mut sources {
-            // What only an iteration that is left out has found.
+            // Found in the iteration that did not fit.
             if matches!(source, Source::Inside { distance, .. } if *distance >= times) {
                 *source = Source::Before;
             }
@@ -375,8 +369,8 @@ impl<'a> Search<'a> {
         Repetition { span: Span { start, period, times }, sources }
     }
 
-    /// What an operand comes from that came from `source` and now, in this
-    /// iteration, comes from `here`; none if that does not fit.
+    /// The source of an operand that came from `source` before and in this iteration from `here`;
+    /// `None` if they do not fit together.
     fn inside(&self, source: Source, here: Source, iteration: usize) -> Option<Source> {
         let begins = match here {
             Source::Inside { distance, .. } => {
@@ -391,8 +385,8 @@ impl<'a> Search<'a> {
         fits.then_some(here)
     }
 
-    /// The row that `node` is in, if it is in one, with its number there and how
-    /// many of the row are from one iteration.
+    /// The array of which `node` is an element, with its index and the number of elements per
+    /// iteration.
     fn row(&self, node: Node, home: Option<(usize, usize)>) -> Option<(ArraySource, usize, usize)> {
         let Some((step, output)) = home else {
             if let Some((array, stride, base)) = self.homes.element(node) {
@@ -412,8 +406,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What an operand comes from that came from `source` and now from before the
-/// loop, perhaps from a row; none if that does not fit.
+/// The source of an operand that came from `source` before and now from before the loop, perhaps
+/// from an array; `None` if they do not fit together.
 fn before(source: Source, row: Option<(ArraySource, usize, usize)>) -> Option<Source> {
     match (source, row) {
         (Source::Unknown, Some((row, number, _))) => {
@@ -429,8 +423,8 @@ fn before(source: Source, row: Option<(ArraySource, usize, usize)>) -> Option<So
     }
 }
 
-/// Whether to have these parts in place of the whole: most of it is in them, and
-/// they are few or as long as each other.
+/// Tests whether these pieces can replace the whole loop: they cover at least half of it, and are
+/// few or of equal length.
 fn are_as_good(parts: &[Repetition], whole: Span) -> bool {
     let inside: usize = parts.iter().map(|part| part.span.end() - part.span.start).sum();
     let middle = parts.get(1..parts.len().saturating_sub(1)).unwrap_or_default();

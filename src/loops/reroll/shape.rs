@@ -1,10 +1,10 @@
-//! Shapes: what steps are, but for the values that they use.
+//! Templates: steps without their operands.
 //!
-//! Steps with equal shapes do the same to other operands. A step that has steps
-//! inside (a region, a loop) has a shape that says for each operand inside
-//! whether it comes from inside or is one of the operands of the whole step. So
-//! whatever a step is, it has a list of operands and a list of outputs, and as
-//! many of them as each other step of its shape.
+//! Steps with equal templates do the same with other operands (SLP vectorisers call such
+//! statements isomorphic). A step with steps inside (a region, a loop) has a template that says
+//! for each operand inside whether it is an output of a step inside or an operand of the whole.
+//! So every step has a list of operands and a list of outputs, whose lengths depend on its
+//! template only.
 
 use std::rc::Rc;
 
@@ -17,66 +17,66 @@ use crate::op::Op;
 use crate::ssa::{Node, PlaceId};
 
 entity!(
-    /// What a step is, but for its operands; equal shapes have equal ids.
+    /// A template; equal templates have equal ids.
     ShapeId,
     "s"
 );
 
-/// What a step does.
+/// A step without its operands.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum Shape {
-    /// Computes a node. The exponent of `powi` must stay a constant.
+    /// An application. The exponent of `powi` is part of it, because it must stay a constant.
     Apply { op: Op, exponent: Option<u64>, place: Option<PlaceId> },
-    /// A guard on its operand.
+    /// A guard on the operand.
     Guard { expect: bool },
-    /// A region with that many φs, its outputs.
+    /// A region with so many φs, its outputs.
     Region { scope: Scope, phis: u32, place: Option<PlaceId> },
-    /// These steps so many times. The outputs are those of all iterations.
+    /// These steps `times` times. The outputs are those of all iterations.
     Loop { times: u32, steps: Vec<Inner>, place: Option<PlaceId> },
-    /// A loop that lifting has made. Its operands are the first values of its entry φs,
-    /// then one for each parameter that is none of these. Its outputs are the values
-    /// that are read later, each of all iterations, and its φs.
+    /// A trace loop. Its operands are the initial values of its entry φs, then one for each
+    /// parameter that is no entry φ. Its outputs are its saved nodes, each for all iterations,
+    /// and its φs.
     Ready {
         times: u32,
-        /// One block, which returns what its entry φs get next, what its φs are, and
-        /// what is kept of each iteration.
+        /// One block, which returns the next values of the entry φs, the values of the φs, and
+        /// the saved nodes.
         scope: Scope,
-        /// What the operands of the scope are.
+        /// The parameters of the scope.
         params: Vec<Param>,
         entries: u32,
         kept: u32,
         phis: u32,
         place: Option<PlaceId>,
     },
-    /// What an earlier loop, its operand, has computed in this iteration.
+    /// The value that an earlier loop, its operand, saved in this iteration.
     Past { iteration: u32, place: Option<PlaceId> },
-    /// These steps until one of the exits is taken, so many times at most.
+    /// These steps until an exit is taken, `times` times at most.
     While {
         times: u32,
         steps: Vec<Inner>,
         /// In the order of the steps.
         exits: Vec<Exit>,
-        /// The outputs where it ends after the last iteration, if it may.
+        /// The outputs after the last iteration, if the loop may end there without an exit.
         last: Option<Vec<Option<Ref>>>,
-        /// Whether the first output says if it has ended there.
+        /// True if the first output is a flag: 1 if the loop ended after its last iteration
+        /// without an exit, otherwise 0.
         tells: bool,
         place: Option<PlaceId>,
     },
 }
 
-/// A guard among the steps of a loop; where it fails the loop ends.
+/// An exit: a guard among the steps of a loop that ends the loop if it fails.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Exit {
-    /// Which step is the guard.
+    /// The number of the step.
     pub(super) at: usize,
-    /// For each iteration whether it may end the loop there; where it may not, a
-    /// guard that fails stops the graph.
+    /// True for iterations in which the exit was seen; in others a failing guard stops the graph.
     pub(super) seen: Vec<bool>,
-    /// The outputs of the loop; none for one that is not used then.
+    /// The outputs of the loop after this exit; `None` for one that is not used.
     pub(super) values: Vec<Option<Ref>>,
 }
 
-/// A tree of blocks, each before those below it.
+/// A tree of blocks, parents first.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
     pub(super) blocks: Vec<ScopeBlock>,
@@ -88,35 +88,33 @@ pub(super) struct ScopeBlock {
     pub(super) end: ScopeEnd,
 }
 
-/// How a block ends; others are known by their places in the scope.
+/// The terminator of a block; targets are indices in the scope.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum ScopeEnd {
     Return(Vec<Ref>),
     Branch { condition: Ref, then: usize, otherwise: usize },
 }
 
-/// A step inside another.
+/// A step inside a region or loop.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Inner {
     pub(super) shape: ShapeId,
     pub(super) operands: Vec<Ref>,
 }
 
-/// Where an operand comes from.
+/// The source of an operand of a step inside a region or loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Ref {
-    /// The output with this number of the steps inside, in a loop of the same
-    /// iteration.
+    /// This output of the steps inside, in a loop of the same iteration.
     Own(u32),
-    /// In a region: this operand of the whole. In a loop: this one in the first
-    /// iteration, the next one in the second, and so on.
+    /// In a region: this operand of the whole. In a loop: this operand in the first iteration,
+    /// the next one in the second, and so on.
     Outer(u32),
-    /// The output with this number in the iteration so far back. In the first
-    /// iterations, as many as the distance, as for `Outer`.
+    /// This output, `distance` iterations back. In the first `distance` iterations like `Outer`.
     Carried { value: u32, distance: u32, outer: u32 },
 }
 
-/// A step: a shape with its operands and outputs, nodes of the old graph.
+/// A step: a template with operands and outputs, nodes of the old graph.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) shape: ShapeId,
@@ -130,7 +128,7 @@ struct Known {
     weight: u64,
 }
 
-/// All shapes.
+/// All templates, interned.
 #[derive(Default)]
 pub(super) struct Shapes {
     shapes: PrimaryMap<ShapeId, Known>,
@@ -138,8 +136,7 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    /// The id of `shape`, whose steps have so many outputs, and stand for so many
-    /// steps of the old graph.
+    /// The id of `template`, with so many outputs, for so many steps of the old graph.
     pub(super) fn intern(&mut self, shape: Shape, outputs: usize, weight: u64) -> ShapeId {
         if let Some(&id) = self.ids.get(&shape) {
             return id;
@@ -154,17 +151,17 @@ impl Shapes {
         &self.shapes[id].shape
     }
 
-    /// How many outputs steps of this shape have.
+    /// The number of outputs.
     pub(super) fn outputs(&self, id: ShapeId) -> usize {
         self.shapes[id].outputs
     }
 
-    /// How many steps of the old graph each step of this shape stands for.
+    /// The number of steps of the old graph that a step stands for.
     pub(super) fn weight(&self, id: ShapeId) -> u64 {
         self.shapes[id].weight
     }
 
-    /// How many outputs one iteration has, if `id` is a loop.
+    /// The number of outputs of one iteration, if `id` is a loop.
     pub(super) fn outputs_of_iteration(&self, id: ShapeId) -> Option<usize> {
         match self.get(id) {
             Shape::Loop { times, .. } => Some(self.outputs(id) / (*times as usize).max(1)),
@@ -172,7 +169,7 @@ impl Shapes {
         }
     }
 
-    /// Where the user's code asked for such a step, or the first one in it.
+    /// The place of the step in the user's source, or of the first step inside.
     pub(super) fn place(&self, id: ShapeId) -> Option<PlaceId> {
         match self.get(id) {
             Shape::Apply { place, .. } | Shape::Region { place, .. } => *place,

@@ -1,11 +1,10 @@
-//! Threading: where a region only decides where its block goes on, the block
-//! itself takes over its ways.
+//! Jump threading through regions: a region that only chooses where its block continues is
+//! dissolved, and its leaves continue there directly.
 //!
-//! Merging makes a region of each iteration of an annotated loop. If it has
-//! several exits, its first φ is the number of the exit, and branches on that
-//! follow. After threading the iterations are in one tree, with what leaves the
-//! loop as sides, as they are if nothing is annotated; so `chain` sees how they
-//! correspond.
+//! Merging makes a region of each iteration of an annotated loop. If the loop has several exits,
+//! the first φ of the region is the number of the exit, followed by branches that compare it with
+//! constants. After threading, the iterations form one tree with the exits as arms, as they do
+//! without annotations, so `exit_chain` can roll them.
 
 use std::rc::Rc;
 
@@ -15,9 +14,8 @@ use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{Block, Def, End, Graph, Item, Node, Region, uses};
 
-/// The graph without such regions, as far as it is reached from its root: blocks,
-/// regions and nodes that are no more are still listed, and the order of nodes
-/// is not that of their ids. None if there are no such regions.
+/// The graph with jumps threaded; `None` if there is nothing to thread. Unreachable blocks,
+/// regions and nodes are still listed, and ids are out of order.
 pub(super) fn thread(graph: &Graph) -> Option<Graph> {
     let is_plain = |region: Region| {
         let data = &graph.regions[region];
@@ -42,7 +40,7 @@ pub(super) fn thread(graph: &Graph) -> Option<Graph> {
     (thread.decisions > 0).then_some(thread.new)
 }
 
-/// Whether anything is decided by the first φ of a region, as by the number of an exit.
+/// Tests whether a branch compares the first φ of a region, the number of an exit.
 pub(super) fn has_selectors(graph: &Graph) -> bool {
     graph.blocks.values().any(|block| {
         let End::Branch { condition, .. } = block.end else { return false };
@@ -55,52 +53,50 @@ pub(super) fn has_selectors(graph: &Graph) -> bool {
 struct Thread<'a> {
     old: &'a Graph,
     new: Graph,
-    /// How often each node of the old graph is used.
+    /// The number of users of each node of the old graph.
     uses: PrimaryMap<Node, u32>,
-    /// What each node of the old graph is on the way to here.
+    /// The value of each node of the old graph on the current path.
     values: PrimaryMap<Node, Node>,
-    /// For each block of a region that is taken apart where what is below goes on.
+    /// The continuation below each block of a dissolved region.
     ways: PrimaryMap<Block, Way>,
-    /// How many regions decided where their blocks go on.
+    /// The number of regions that chose where their blocks continue.
     decisions: usize,
     tasks: Vec<Task>,
 }
 
-/// Fills a block of the new graph with what is in one of the old graph, and what
-/// follows that.
+/// A task: copy a block of the old graph, and what follows it, to a block of the new graph.
 struct Task {
     out: Block,
     block: Block,
     inside: Option<Rc<Inside>>,
 }
 
-/// The innermost region around, if it is not a region of the new graph as it was
-/// of the old one.
+/// The innermost dissolved region around, with its continuation.
 struct Inside {
     region: Region,
     then: Then,
     around: Option<Rc<Inside>>,
 }
 
-/// What comes where a region ends.
+/// The continuation after a region.
 #[derive(Clone, Copy)]
 enum Then {
     /// The rest of this block, from this step on.
     Step(Block, usize),
-    /// The block that the number of the exit leads to.
+    /// The block that the number of the exit selects.
     Target,
-    /// Its φs, but for the number of the exit.
+    /// The φs of a region of the new graph, without the number of the exit.
     Phis,
 }
 
-/// Where the ends below a block go on.
+/// The block where the leaves below a block continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// There is one end, and it goes on there, with this number of the exit.
+    /// A single leaf continues there, with this number of the exit.
     One(Block, Node),
-    /// There are several ends that go on there, with this number of the exit.
+    /// Several leaves continue there, with this number of the exit.
     All(Block, Node),
-    /// In different blocks.
+    /// The leaves continue in different blocks.
     Several,
 }
 
@@ -110,11 +106,11 @@ impl Thread<'_> {
         let end = self.fill(block, inside, &mut items, &mut regions);
         self.new.blocks[out].items = items;
         self.new.blocks[out].end = end;
-        // Before what comes after, which may overwrite what values are.
+        // Before the blocks that follow, which may overwrite `values`.
         self.tasks.extend(regions.into_iter().rev());
     }
 
-    /// Appends what is in `block` and follows it; returns how that ends.
+    /// Appends the items of `block` and what follows it; returns the terminator.
     fn fill(
         &mut self,
         mut block: Block,
@@ -128,7 +124,7 @@ impl Thread<'_> {
                 && let Some(now) = inside.clone()
                 && let (Then::Target, Way::All(target, number)) = (now.then, self.ways[block])
             {
-                // What is left of the region passes on no number.
+                // The remainder of the region passes on no number.
                 let root = self.new.new_block();
                 let rest = Inside { region: now.region, then: Then::Phis, around: None };
                 regions.push(Task { out: root, block, inside: Some(Rc::new(rest)) });
@@ -148,7 +144,7 @@ impl Thread<'_> {
                 };
                 let root = self.old.regions[region].root;
                 let is_one = matches!(self.old.blocks[root].end, End::Return(_));
-                // Otherwise what comes behind what is around would be there twice.
+                // Otherwise the code after the enclosing region would be duplicated.
                 let is_free = inside.as_ref().is_none_or(|now| matches!(now.then, Then::Phis));
                 let then = if is_one || is_free && self.is_idle(region, block, next) {
                     Then::Step(block, next)
@@ -167,7 +163,7 @@ impl Thread<'_> {
             let values = match &self.old.blocks[block].end {
                 End::Return(values) => values,
                 &End::Branch { condition, then, otherwise } => {
-                    // A block may be reached by several ways, and has one copy on each.
+                    // A block may be on several paths, and is copied for each.
                     let outs = [self.new.new_block(), self.new.new_block()];
                     for (out, block) in outs.into_iter().zip([then, otherwise]).rev() {
                         self.tasks.push(Task { out, block, inside: inside.clone() });
@@ -215,7 +211,7 @@ impl Thread<'_> {
         });
     }
 
-    /// The φs of `region` are what its end `leaf` passes on.
+    /// Assigns to the φs of `region` the values that its leaf `leaf` passes on.
     fn assign(&mut self, region: Region, leaf: Block) {
         let End::Return(values) = &self.old.blocks[leaf].end else { return };
         for (&phi, &value) in self.old.regions[region].phis.iter().zip(values) {
@@ -223,7 +219,7 @@ impl Thread<'_> {
         }
     }
 
-    /// Takes the first φ from `region`, and gives it this root.
+    /// Removes the first φ of `region`, and sets its root.
     fn shorten(&mut self, region: Region, root: Block) {
         let data = &mut self.new.regions[region];
         data.root = root;
@@ -233,9 +229,9 @@ impl Thread<'_> {
         }
     }
 
-    /// Whether all ways through `region` come to the same, and nothing is done behind
-    /// it in `block`, from step `next` on: then each way may end on its own. The
-    /// last iteration of a loop is such a region, if all its ways end the loop.
+    /// Tests whether all leaves of `region` pass on the same values and `block` has no steps
+    /// after it, from `next` on: then the leaves can return on their own. The last iteration of a
+    /// loop is such a region, if all its paths end the loop.
     fn is_idle(&self, region: Region, block: Block, next: usize) -> bool {
         let graph = self.old;
         let ends = |block: Block| match &graph.blocks[block].end {
@@ -250,9 +246,8 @@ impl Thread<'_> {
         leaves.iter().all(|&leaf| ends(leaf) == first)
     }
 
-    /// Whether all that comes after `region` in `block`, from step `next` on, is
-    /// decided by the number that its ends pass on first. Then finds out where
-    /// they go on.
+    /// Tests whether `block`, from step `next` on, only branches on the first value that the
+    /// leaves of `region` pass on. If so, `targets` has the continuations.
     fn is_decision(
         &mut self,
         region: Region,
@@ -271,13 +266,13 @@ impl Thread<'_> {
                 order.extend([then, otherwise]);
             }
         }
-        // What is around has counted as one way what comes after such a block, which
-        // would not be gone through.
+        // An enclosing region has counted the code after such a block as one path, which would
+        // not be taken.
         let is_counted = |this: &Self, decision: Block| {
             inside.is_some_and(|now| matches!(now.then, Then::Target))
                 && this.ways[decision] != Way::Several
         };
-        // For each block behind it how many parts of the region go on there.
+        // The number of subtrees of the region that continue in each block after it.
         let mut parts: HashMap<Block, usize> = HashMap::new();
         let mut remainders = 0;
         for &here in order.iter().rev() {
@@ -324,8 +319,7 @@ impl Thread<'_> {
             && parts.iter().all(|(&target, &count)| count <= 1 || self.is_empty(target, inside))
     }
 
-    /// Whether nothing is done from `block` to the end of the way, so that there may
-    /// be copies of it.
+    /// Tests whether the path from `block` to its end has no steps, so that it may be duplicated.
     fn is_empty(&self, mut block: Block, mut inside: Option<&Inside>) -> bool {
         let mut next = 0;
         loop {
@@ -343,9 +337,8 @@ impl Thread<'_> {
         }
     }
 
-    /// If from step `next` on `block` does nothing but branch on a comparison of
-    /// `selector` with a number, and nothing else uses that: the number, and the
-    /// blocks where it is that and where it is not.
+    /// If `block`, from step `next` on, only branches on a comparison of `selector` with a
+    /// constant: the constant, and the blocks for equal and unequal.
     fn decides(&self, selector: Node, block: Block, next: usize) -> Option<(f64, Block, Block)> {
         let graph = self.old;
         let data = &graph.blocks[block];

@@ -1,4 +1,4 @@
-//! Which values derivatives pass through.
+//! Activity analysis: the values that derivatives pass through.
 
 use smallvec::SmallVec;
 
@@ -8,8 +8,8 @@ use crate::op::{Numbers, Op, contribution};
 use crate::ssa::arrays::ArrayData;
 use crate::ssa::graph::{Def, End, Graph, Node};
 
-/// For each node whether a derivative of the first output by an active input passes
-/// through it, as far as the flow of values tells.
+/// The active nodes: those that a derivative of the first output with respect to an active input
+/// passes through.
 ///
 /// # Examples
 ///
@@ -27,8 +27,8 @@ pub fn activity(graph: &Graph) -> PrimaryMap<Node, bool> {
     varied_and_active(graph, |node| targets(&flow, graph, node)).1
 }
 
-/// Which nodes depend on an active input, and on which of them the first output depends, where
-/// `targets` tells what a node passes its derivative on to.
+/// Varied and active nodes: varied nodes depend on an active input, and the first output depends
+/// on active ones as well. `targets` returns the nodes to which a node passes its adjoint.
 pub(crate) fn varied_and_active(
     graph: &Graph,
     targets: impl Fn(Node) -> SmallVec<[Node; 4]>,
@@ -58,7 +58,7 @@ pub(crate) fn varied_and_active(
     (varied, active)
 }
 
-/// All that is reached from `pending` through what is allowed.
+/// The nodes that are reachable from `pending` through allowed nodes.
 fn reached(
     graph: &Graph,
     mut pending: Vec<Node>,
@@ -74,12 +74,12 @@ fn reached(
     reached
 }
 
-/// What `node` passes its derivative on to.
+/// The nodes to which `node` passes its adjoint.
 fn targets(flow: &Flow<'_>, graph: &Graph, node: Node) -> SmallVec<[Node; 4]> {
     let sources = flow.sources(node);
     let op = match graph.nodes[node].def {
         Def::Apply(op, _) => op,
-        // Derivatives of calls are attached to their results.
+        // The derivatives of calls are attached to their results.
         Def::Call(_) | Def::Result(..) => return SmallVec::new(),
         _ => return sources,
     };
@@ -87,7 +87,8 @@ fn targets(flow: &Flow<'_>, graph: &Graph, node: Node) -> SmallVec<[Node; 4]> {
     sources.into_iter().enumerate().filter(passes).map(|(_, source)| source).collect()
 }
 
-/// Whether `op` has a derivative by this operand that is not zero everywhere.
+/// Tests whether the partial derivative of `op` with respect to this operand is not zero
+/// everywhere.
 pub(crate) fn passes_on(op: Op, operand: usize) -> bool {
     contribution(&mut Numbers, op, operand, [1.0; 3], 1.0, 1.0).is_some()
 }

@@ -1,4 +1,4 @@
-//! Which blocks runs reach: what is known of a graph beyond its meaning.
+//! Block profile: the blocks that profiled runs reach.
 
 use super::Nest;
 use crate::entity::PrimaryMap;
@@ -6,12 +6,12 @@ use crate::ssa::arrays::ArrayData;
 use crate::ssa::graph::{Block, End, Graph, Item};
 use crate::ssa::interpret::interpret_while;
 
-/// The runs take no more steps than that, all together.
+/// The limit on the steps of all runs together.
 const MOST_STEPS: usize = 1 << 20;
 
-/// Which blocks of `graph`, a verified graph, are reached on these inputs, active before inactive;
-/// the first ones count if all would take too long. `None` if the graph has no branches, or if no
-/// run came to its end.
+/// The blocks of `graph`, a verified graph, that are reached on these inputs, active before
+/// inactive. If the limit of steps is exceeded, the runs before count. `None` if the graph has no
+/// branches, or if no run returns.
 pub(crate) fn block_profile(
     graph: &Graph,
     inputs: &[impl AsRef<[f64]>],
@@ -35,7 +35,7 @@ pub(crate) fn block_profile(
                 has_ended = true;
                 blocks.into_iter().for_each(|block| reached[block] = true);
             }
-            // It stopped at a guard: another kernel serves.
+            // It stopped at a guard: another kernel serves such inputs.
             Err(Some(_)) => {}
             Err(None) => break,
         }
@@ -43,8 +43,8 @@ pub(crate) fn block_profile(
     has_ended.then_some(reached)
 }
 
-/// What it costs to enter each block: its steps, and where an iteration begins all that the
-/// interpreter may keep of it.
+/// The cost of entering each block: its steps, and at the beginning of an iteration all values
+/// that the interpreter may save.
 fn costs(graph: &Graph) -> PrimaryMap<Block, usize> {
     let steps = |block: Block| {
         let items = graph.blocks[block].items.iter();
@@ -87,7 +87,7 @@ mod tests {
          b1:\n  branch v4 b2 b3\nb2:\n  return v0\nb3:\n  v5 = neg v0\n  return v5\n";
 
     #[test]
-    fn runs_that_stop_at_guards_tell_nothing() {
+    fn runs_that_stop_at_guards_do_not_count() {
         let (one, both) = (vec![true, true, true, false], vec![true; 4]);
         assert_eq!(reached_by(GUARDED, &[[2.0], [10.0]]), Some(one));
         assert_eq!(reached_by(GUARDED, &[[2.0], [-2.0]]), Some(both));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn of_runs_that_take_long_the_first_ones_count() {
+    fn runs_within_the_limit_of_steps_count() {
         let counted = |times: u32| {
             format!(
                 "graph active 1 inactive 0\nv1 = const 0\nv2 = const 1\nv3 = const {times}\nb0:\n  \
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_to_be_known_without_branches() {
+    fn a_graph_without_branches_has_no_profile() {
         let text = "graph active 1 inactive 0\nb0:\n  return v0\n";
         assert_eq!(reached_by(text, &[[1.0]]), None);
     }

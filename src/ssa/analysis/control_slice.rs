@@ -1,4 +1,4 @@
-//! What decides: the nodes that conditions and singular primitives depend on.
+//! Control slice: the nodes that conditions and singular primitives depend on.
 
 use hashbrown::HashSet;
 
@@ -7,7 +7,7 @@ use crate::entity::PrimaryMap;
 use crate::op::{Op, is_singular};
 use crate::ssa::graph::{Def, End, Graph, Item, Node};
 
-/// Which nodes a condition or a singular primitive depends on.
+/// The nodes that a condition or a singular primitive depends on.
 pub(crate) fn control_slice(graph: &Graph, flow: &Flow<'_>) -> PrimaryMap<Node, bool> {
     let matters = |op, operand, args: &[Node]| {
         let has_pole = op == Op::Powi && graph.constant(args[1]) < Some(0.0);
@@ -17,7 +17,7 @@ pub(crate) fn control_slice(graph: &Graph, flow: &Flow<'_>) -> PrimaryMap<Node, 
     graph.nodes.keys().map(|node| needed.contains(&node)).collect()
 }
 
-/// Which nodes a condition depends on, or an operand of a primitive that `matters`.
+/// The nodes that a condition depends on, or an operand for which `is_root` holds.
 fn needed(
     graph: &Graph,
     flow: &Flow<'_>,
@@ -49,7 +49,7 @@ fn needed(
         }
     }
     let mut needed = HashSet::new();
-    // A long array has as many elements.
+    // Each array is visited once, however many elements are read.
     let mut seen = HashSet::new();
     while let Some(node) = pending.pop() {
         if !needed.insert(node) {
@@ -75,14 +75,14 @@ mod tests {
     use crate::ssa::{Flow, ParseError, parse};
 
     #[test]
-    fn what_decides_is_found_through_phis_and_series() -> Result<(), ParseError> {
+    fn the_slice_passes_through_phis_and_arrays() -> Result<(), ParseError> {
         let choice = |end: &str| {
             format!(
                 "b0:\n  v5 = region r0 b1\n{end}b1:\n  branch v2 b2 b3\nb2:\n  v3 = mul v0 v1\n  \
                  v4 = add v3 v2\n  return v4\nb3:\n  return v0\n"
             )
         };
-        // v4 + v0·v0 + .., which goes on as long as v4 is less than 3.
+        // v4 + v0·v0 + …, while v4 is less than 3.
         let sum = "v2 = const 0.0\nv3 = const 3.0\nv5 = iteration r0\na0 = nodes v0 v1 v0 v1\ni0 \
                    = a0 base 0 r0*1\nb0:\n  v11 = region r0 b1 bound 4 entries v4=v2\n  return \
                    v11\nb1:\n  v6 = element i0\n  v7 = mul v6 v6\n  v8 = add v4 v7\n  v9 = add v8 \

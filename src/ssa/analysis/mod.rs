@@ -1,5 +1,5 @@
-//! What is known of a graph without changing it: how regions nest, where values come from, what
-//! derivatives pass through, what conditions depend on, and which blocks runs reach.
+//! Analyses of a graph: region nest (`nest`), value flow (`value_flow`), activity (`activity`),
+//! control slice (`control_slice`) and block profile (`block_profile`).
 
 mod activity;
 mod block_profile;

@@ -1,9 +1,9 @@
-//! How the regions of a graph nest: what stands in which region and loop.
+//! The region nest: the region and the loop around each block and node.
 
 use crate::entity::PrimaryMap;
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 
-/// For each block and node the region, and the loop, closest around it.
+/// The innermost region and loop around each block and node.
 ///
 /// # Examples
 ///
@@ -47,7 +47,7 @@ impl Nest {
             }
             for item in &graph.blocks[block].items {
                 match *item {
-                    // The verifier comes here before it knows that there is such a node.
+                    // The verifier builds the nest before it has checked that nodes exist.
                     Item::Node(node) if graph.nodes.get(node).is_none() => {}
                     Item::Node(node) => nest.node_blocks[node] = Some(block),
                     Item::Region(region) => {
@@ -73,7 +73,7 @@ impl Nest {
         nest
     }
 
-    /// The region in whose tree `block` is, if that is not the graph's.
+    /// The region whose tree contains `block`; `None` for the graph's own tree.
     pub fn block_region(&self, block: Block) -> Option<Region> {
         self.block_regions[block]
     }
@@ -83,24 +83,23 @@ impl Nest {
         self.block_loops[block]
     }
 
-    /// The block where `node` gets its value: for a φ the one where its region
-    /// stands, for an entry φ or iteration number the root of its loop. Inputs
-    /// and constants have none.
+    /// The block where `node` is defined: for a φ the one of its region, for an entry φ or
+    /// iteration number the root of its loop. Inputs and constants have none.
     pub fn node_block(&self, node: Node) -> Option<Block> {
         self.node_blocks[node]
     }
 
-    /// The region in whose tree `node` gets its value.
+    /// The region whose tree defines `node`.
     pub fn node_region(&self, node: Node) -> Option<Region> {
         self.node_block(node).and_then(|block| self.block_region(block))
     }
 
-    /// The innermost loop around the block where `node` gets its value.
+    /// The innermost loop around the definition of `node`.
     pub fn node_loop(&self, node: Node) -> Option<Region> {
         self.node_block(node).and_then(|block| self.block_loop(block))
     }
 
-    /// The block where `region` stands.
+    /// The block of which `region` is a step.
     pub fn region_block(&self, region: Region) -> Option<Block> {
         self.region_blocks[region]
     }
@@ -116,7 +115,7 @@ impl Nest {
     }
 }
 
-/// How many steps a run of `graph` takes at most, where each item counts as `weight` says.
+/// The largest number of steps of a run of `graph`, with `weight` steps for each item.
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! Where values come from: through primitives, φs, loops and arrays.
+//! Value flow: the sources of values through primitives, φs, loops and arrays.
 
 use smallvec::SmallVec;
 
@@ -6,11 +6,10 @@ use crate::entity::PrimaryMap;
 use crate::ssa::arrays::Array;
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 
-/// For each node the nodes that its value comes from.
+/// The nodes that the value of each node comes from.
 ///
-/// Loops make circles: what an entry φ comes from may come from it. So a
-/// property of nodes that spreads along the flow is found by repeating until
-/// nothing changes.
+/// Loops make cycles: a source of an entry φ may depend on the φ. So a property that spreads
+/// along the flow is computed by iterating to a fixed point.
 ///
 /// # Examples
 ///
@@ -29,7 +28,7 @@ use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 pub struct Flow<'a> {
     graph: &'a Graph,
     leaves: PrimaryMap<Region, Vec<Block>>,
-    /// What is added to the sums of each array.
+    /// The nodes that are added to each array of accumulators.
     added: PrimaryMap<Array, Vec<Node>>,
 }
 
@@ -53,13 +52,13 @@ impl<'a> Flow<'a> {
         self.graph
     }
 
-    /// The ends of the tree of `region`, as [`Graph::leaves`] lists them.
+    /// The leaves of the tree of `region`, as [`Graph::leaves`] lists them.
     pub fn leaves(&self, region: Region) -> &[Block] {
         &self.leaves[region]
     }
 
-    /// What `node` is computed from: its operands, what the ends of a region pass
-    /// on to it, its first value, or all that may be in its array.
+    /// The sources of `node`: its operands, the values passed on to it by the leaves of a region,
+    /// its initial value, or the contents of its array.
     pub fn sources(&self, node: Node) -> SmallVec<[Node; 4]> {
         let graph = self.graph;
         match graph.nodes[node].def {
@@ -81,13 +80,13 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What the elements of `array` are computed from.
+    /// The nodes that the elements of `array` are computed from.
     pub(crate) fn elements(&self, array: Array) -> impl Iterator<Item = Node> {
         let added = self.added[array].iter().copied();
         self.graph.arrays[array].nodes().chain(added)
     }
 
-    /// The values with this number among those that each end of `region` passes on.
+    /// Value number `number` of each leaf of `region`.
     pub(crate) fn passed(&self, region: Region, number: usize) -> impl Iterator<Item = Node> {
         self.leaves[region].iter().filter_map(move |&leaf| match &self.graph.blocks[leaf].end {
             End::Return(values) => values.get(number).copied(),
@@ -96,9 +95,9 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Which of the values that an end of `region` passes on matter, by their
-/// numbers: of one after which the loop certainly goes on those for its φs do
-/// not, of one after which it certainly does not those for its entry φs do not.
+/// Tests whether value number `number` of a leaf of `region` is used. After a leaf that certainly
+/// continues the loop the values for φs are not; after one that certainly ends it, those for
+/// entry φs are not.
 pub(crate) fn matters(graph: &Graph, region: Region, values: &[Node], number: usize) -> bool {
     let (decides, nexts) = graph.passed_before_phis(region);
     let again = (decides == 1).then(|| values.first().copied()).flatten();
@@ -108,7 +107,7 @@ pub(crate) fn matters(graph: &Graph, region: Region, values: &[Node], number: us
     }
 }
 
-/// How many places refer to each node; one that does so several times counts once.
+/// The number of users of each node; one that uses it several times counts once.
 pub(crate) fn uses(graph: &Graph) -> PrimaryMap<Node, u32> {
     let mut uses = PrimaryMap::filled(0, graph.nodes.len());
     let mut count = |nodes: &[Node]| {

@@ -1,4 +1,4 @@
-//! Invariants of arrays and accesses, wherever they are used.
+//! Invariants of arrays and accesses.
 
 use super::nodes::is_forward_loop;
 use super::{VerifyError, at_access, at_array};
@@ -14,7 +14,11 @@ pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
         if let &ArrayData::Inputs { first, count } = data
             && !are_inputs(graph, first, count)
         {
-            return Err(at_array(graph, array, "is not of active or of inactive inputs alone"));
+            return Err(at_array(
+                graph,
+                array,
+                "has inputs out of range, or both active and inactive ones",
+            ));
         }
         if let ArrayData::Saved(node) = data
             && !is_saved(graph, nest, *node)
@@ -30,7 +34,7 @@ pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
     Ok(())
 }
 
-/// Whether these inputs are there, all active or all inactive.
+/// Tests whether these inputs exist and are all active or all inactive.
 fn are_inputs(graph: &Graph, first: u32, count: u32) -> bool {
     let first = first as usize;
     let end = match first < graph.active {
@@ -44,11 +48,13 @@ fn check_outputs(graph: &Graph) -> Result<(), VerifyError> {
     let rows = graph.output_rows();
     let end = |&(_, first, count): &(_, u32, u32)| u64::from(first) + u64::from(count);
     if let Some(pair) = rows.windows(2).find(|pair| u64::from(pair[1].1) < end(&pair[0])) {
-        return Err(at_array(graph, pair[1].0, "has outputs that another one has, too"));
+        return Err(at_array(graph, pair[1].0, "has outputs of another array"));
     }
     let (outputs, last) = (graph.outputs() as u64, rows.last());
     match last.filter(|last| end(last) > outputs) {
-        Some(&(array, ..)) => Err(at_array(graph, array, "leaves outputs before it out")),
+        Some(&(array, ..)) => {
+            Err(at_array(graph, array, "begins after outputs that no path returns"))
+        }
         None => Ok(()),
     }
 }
@@ -62,13 +68,15 @@ fn is_saved(graph: &Graph, nest: &Nest, node: Node) -> bool {
 
 fn check_access(graph: &Graph, nest: &Nest, data: &AccessData) -> Result<(), String> {
     if graph.arrays.get(data.array).is_none() {
-        return Err("is to no array".into());
+        return Err("is to an array that does not exist".into());
     }
-    // The sums of steps of 31 bits, each 32 bits often.
+    // 128 bits: each stride has 32 bits and is multiplied by up to 32 bits.
     let (mut least, mut most) = (i128::from(data.base), i128::from(data.base));
     for (index, &(region, stride)) in data.strides.iter().enumerate() {
         if !is_forward_loop(graph, region) {
-            return Err(format!("has a stride by {region}, which does not count"));
+            return Err(format!(
+                "has a stride by {region}, which is no loop with an iteration number"
+            ));
         }
         if data.strides[..index].iter().any(|&(before, _)| before == region) {
             return Err(format!("has two strides by {region}"));

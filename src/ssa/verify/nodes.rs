@@ -1,4 +1,4 @@
-//! Invariants of single nodes and regions: what they refer to is there.
+//! Invariants of single nodes and regions: all references are valid.
 
 use super::{VerifyError, at_header, at_node, at_region};
 use crate::entity::PrimaryMap;
@@ -22,7 +22,7 @@ pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
     check_regions(graph)
 }
 
-/// Whether `region` is a loop that replays no other.
+/// Tests whether `region` is a loop that replays no other.
 pub(super) fn is_forward_loop(graph: &Graph, region: Region) -> bool {
     let data = graph.regions.get(region);
     data.is_some_and(|data| data.cycle.is_some() && data.replays.is_none())
@@ -34,10 +34,10 @@ fn check_inputs(graph: &Graph) -> Result<(), VerifyError> {
         graph.input_nodes().map(|(node, number)| (number, node)).collect();
     known.sort_unstable();
     if let Some(&(_, node)) = known.iter().find(|&&(number, _)| number as usize >= inputs) {
-        return Err(at_node(graph, node, "is no input of the graph"));
+        return Err(at_node(graph, node, "has an input number that the graph does not have"));
     }
     match known.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        Some(pair) => Err(at_node(graph, pair[1].1, "is an input that is another node, too")),
+        Some(pair) => Err(at_node(graph, pair[1].1, "has the input number of another node")),
         None => Ok(()),
     }
 }
@@ -46,7 +46,7 @@ fn check_node(graph: &Graph, node: Node, data: &NodeData) -> Result<(), VerifyEr
     match data.def {
         Def::Input(_) | Def::Const(_) => {}
         Def::Apply(op, args) => {
-            // Also those beyond the arity, which passes copy along.
+            // Operands beyond the arity as well, because passes copy them.
             if args.iter().any(|&arg| arg >= node) {
                 return Err(at_node(graph, node, "uses an operand with a larger id"));
             }
@@ -79,15 +79,19 @@ fn check_node(graph: &Graph, node: Node, data: &NodeData) -> Result<(), VerifyEr
         }
         Def::Element(access) => {
             if graph.accesses.get(access).is_none() {
-                return Err(at_node(graph, node, "reads at no access"));
+                return Err(at_node(graph, node, "reads at an access that does not exist"));
             }
         }
         Def::Call(call) => {
             let Some(data) = graph.calls.get(call) else {
-                return Err(at_node(graph, node, "is no call"));
+                return Err(at_node(graph, node, "refers to a call that does not exist"));
             };
             if data.args.len() != data.routine.inputs() {
-                return Err(at_node(graph, node, "has not one operand for each input"));
+                return Err(at_node(
+                    graph,
+                    node,
+                    "has another number of operands than its routine has inputs",
+                ));
             }
             if data.args.iter().any(|&arg| arg >= node) {
                 return Err(at_node(graph, node, "uses an operand with a larger id"));
@@ -113,19 +117,23 @@ fn check_node(graph: &Graph, node: Node, data: &NodeData) -> Result<(), VerifyEr
 fn check_regions(graph: &Graph) -> Result<(), VerifyError> {
     for (region, data) in graph.regions.iter() {
         if graph.blocks.get(data.root).is_none() {
-            return Err(at_region(graph, region, "begins in no block"));
+            return Err(at_region(graph, region, "has a root that is no block"));
         }
         if data.place.is_some_and(|place| graph.places.get(place).is_none()) {
             return Err(at_region(graph, region, "comes from an unknown place"));
         }
         if data.replays.is_some_and(|replayed| graph.regions.get(replayed).is_none()) {
-            return Err(at_region(graph, region, "replays no region"));
+            return Err(at_region(graph, region, "replays a region that does not exist"));
         }
         check_loop(graph, region, data)?;
         for (number, &phi) in data.phis.iter().enumerate() {
             let def = Def::Phi(region, number as u32);
             let Some(node) = graph.nodes.get(phi).filter(|node| node.def == def) else {
-                return Err(at_region(graph, region, &format!("has {phi} as φ, which is none")));
+                return Err(at_region(
+                    graph,
+                    region,
+                    &format!("has {phi} as φ, which is not defined as that"),
+                ));
             };
             if node.place != data.place {
                 return Err(at_node(graph, phi, "comes from another place than its region"));
@@ -141,8 +149,8 @@ fn check_loop(graph: &Graph, region: Region, data: &RegionData) -> Result<(), Ve
         let replayed = &graph.regions[replayed];
         match (&data.cycle, &replayed.cycle) {
             (None, None) => {}
-            (None, Some(_)) => return wrong("replays a loop and is none"),
-            (Some(_), None) => return wrong("is a loop and replays none"),
+            (None, Some(_)) => return wrong("replays a loop but is no loop"),
+            (Some(_), None) => return wrong("is a loop but replays a region that is none"),
             (Some(_), Some(_)) if replayed.replays.is_some() => {
                 return wrong("replays a loop that replays another");
             }
@@ -153,12 +161,12 @@ fn check_loop(graph: &Graph, region: Region, data: &RegionData) -> Result<(), Ve
         }
     }
     if data.cycle.as_ref().is_some_and(|cycle| cycle.bound == 0) {
-        return wrong("may have no iteration");
+        return wrong("has bound 0");
     }
     for (number, entry) in graph.entries(region).iter().enumerate() {
         let def = Def::Entry(region, number as u32);
         let Some(node) = graph.nodes.get(entry.phi).filter(|node| node.def == def) else {
-            return wrong(&format!("has {} as entry φ, which is none", entry.phi));
+            return wrong(&format!("has {} as entry φ, which is not defined as that", entry.phi));
         };
         if node.place != data.place {
             return Err(at_node(graph, entry.phi, "comes from another place than its loop"));

@@ -1,4 +1,4 @@
-//! Which sums are filled, and which have been read, at a point of the walk.
+//! Accumulators that are filled, and those that may have been read, during the walk.
 
 use crate::entity::PrimaryMap;
 use crate::ssa::analysis::Nest;
@@ -6,18 +6,17 @@ use crate::ssa::arrays::Array;
 use crate::ssa::graph::{BlockData, Def, Graph, Item, Region};
 
 pub(super) struct Sums {
-    /// Whether each array has been filled by a step in this block or above.
+    /// True if the array has been filled by a step in this block or above.
     filled: PrimaryMap<Array, bool>,
-    /// Whether the walk has come by a step that fills the array.
+    /// True if the walk has visited a step that fills the array.
     seen: PrimaryMap<Array, bool>,
-    /// How many times each array is in the list of those read.
+    /// The number of times that each array is in the list of those read.
     counts: PrimaryMap<Array, u32>,
     /// The arrays that may have been read, in order.
     read: Vec<Array>,
-    /// Those that were read on other sides of branches: where these meet, they
-    /// may have been read.
+    /// Arrays read in other arms of branches: after the join they may have been read.
     aside: Vec<Array>,
-    /// The lengths of both lists where each block began.
+    /// The lengths of both lists at the beginning of each open block.
     marks: Vec<(usize, usize)>,
     /// The arrays that each loop reads.
     in_loops: PrimaryMap<Region, Vec<Array>>,
@@ -49,12 +48,12 @@ impl Sums {
         }
     }
 
-    /// Whether `array` has been filled here.
+    /// Tests whether `array` has been filled here.
     pub(super) fn is_filled(&self, array: Array) -> bool {
         self.filled[array]
     }
 
-    /// Fills `array`; `again` tells whether other paths may do the same.
+    /// Fills `array`; with `again` other paths may do the same.
     pub(super) fn fill(&mut self, array: Array, again: bool) -> Result<(), String> {
         if if again { self.filled[array] } else { self.seen[array] } {
             return Err(format!("fills {array}, as another step does"));
@@ -87,7 +86,7 @@ impl Sums {
         self.marks.push((self.read.len(), self.aside.len()));
     }
 
-    /// Begins a loop: what one iteration reads has been read in the next.
+    /// Begins a loop: an array that one iteration reads has been read in the next.
     pub(super) fn enter_loop(&mut self, region: Region) {
         for array in core::mem::take(&mut self.in_loops[region]) {
             if self.filled[array] {
@@ -96,7 +95,7 @@ impl Sums {
         }
     }
 
-    /// Ends `block`; `meet` tells whether the ends of a region meet there.
+    /// Ends `block`; with `joins` it is the root of a region, whose leaves join here.
     pub(super) fn leave(&mut self, block: &BlockData, meet: bool) {
         for item in &block.items {
             if let Item::Fill(array) = *item {

@@ -1,10 +1,10 @@
-//! Invariants of the tree: blocks, regions and the order of φs.
+//! Invariants of the tree of blocks, and the order of φs.
 
 use super::{VerifyError, at_block, at_region};
 use crate::entity::PrimaryMap;
 use crate::ssa::graph::{Block, End, Graph, Item, Node, Region};
 
-/// What leads to a block.
+/// The numbers of edges to a block.
 #[derive(Clone, Copy, Default)]
 struct Ways {
     branches: usize,
@@ -15,13 +15,17 @@ pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
     let ways = count_ways(graph)?;
     for (block, Ways { branches, regions }) in ways.iter() {
         if *regions > 0 && (*regions > 1 || *branches > 0 || block == graph.root()) {
-            return Err(at_block(graph, block, "begins a region and can be reached otherwise"));
+            return Err(at_block(
+                graph,
+                block,
+                "is the root of a region and has another predecessor",
+            ));
         }
         if branches + regions != usize::from(block != graph.root()) {
             return Err(at_block(graph, block, "is not the target of exactly one branch"));
         }
     }
-    // One way at most leads to each block, so the walk ends.
+    // Each block has at most one predecessor, so the walk terminates.
     let order = graph.preorder();
     let mut reached = PrimaryMap::filled(false, graph.blocks.len());
     order.iter().for_each(|&block| reached[block] = true);
@@ -38,7 +42,7 @@ fn count_ways(graph: &Graph) -> Result<PrimaryMap<Block, Ways>, VerifyError> {
     for (block, data) in graph.blocks.iter() {
         for region in graph.regions_of(block) {
             if graph.regions.get(region).is_none() {
-                return Err(at_block(graph, block, "goes through no region"));
+                return Err(at_block(graph, block, "has a step for a region that does not exist"));
             }
             steps[region] += 1;
         }
@@ -46,7 +50,11 @@ fn count_ways(graph: &Graph) -> Result<PrimaryMap<Block, Ways>, VerifyError> {
             End::Branch { then, otherwise, .. } => {
                 for target in [then, otherwise] {
                     if graph.blocks.get(target).is_none() {
-                        return Err(at_block(graph, block, "branches to no block"));
+                        return Err(at_block(
+                            graph,
+                            block,
+                            "branches to a block that does not exist",
+                        ));
                     }
                     ways[target].branches += 1;
                 }
@@ -61,10 +69,10 @@ fn count_ways(graph: &Graph) -> Result<PrimaryMap<Block, Ways>, VerifyError> {
     })
 }
 
-/// Checks that φs have larger ids than what is in their region.
+/// Checks that φs have larger ids than all nodes of their region.
 fn check_order(graph: &Graph, order: &[Block]) -> Result<(), VerifyError> {
     let parents = graph.parents();
-    // For each block the largest id in it and, after those, below it.
+    // The largest id in each block and, after its regions and arms were visited, below it.
     let mut largest: PrimaryMap<Block, Option<Node>> = PrimaryMap::filled(None, graph.blocks.len());
     for &block in order.iter().rev() {
         let data = &graph.blocks[block];

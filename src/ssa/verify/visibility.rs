@@ -1,4 +1,4 @@
-//! Invariants of use: whatever is used is visible there.
+//! Invariants of uses: every use is of a visible node.
 
 use super::sums::Sums;
 use super::{VerifyError, at_block, at_node, at_region};
@@ -29,50 +29,50 @@ pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
     }
     walk.run()?;
     let lost = graph.nodes.iter().find(|(node, data)| is_step(&data.def) && !walk.computed[*node]);
-    lost.map_or(Ok(()), |(node, _)| Err(at_node(graph, node, "is computed by no block")))
+    lost.map_or(Ok(()), |(node, _)| Err(at_node(graph, node, "is a step of no block")))
 }
 
-/// Whether a block computes such a node in a step of its own.
+/// Tests whether such a node is computed by a step of a block.
 fn is_step(def: &Def) -> bool {
     matches!(def, Def::Apply(..) | Def::Element(_) | Def::Call(_) | Def::Result(..))
 }
 
-/// A walk over the tree, deepest first, in the order of the steps.
+/// A depth-first walk over the tree, in the order of the steps.
 struct Walk<'a> {
     graph: &'a Graph,
     nest: &'a Nest,
-    /// In how many ways each node is visible here.
+    /// The number of open scopes that make each node visible.
     visible: PrimaryMap<Node, u32>,
-    /// In how many ways each region is visible here.
+    /// The number of open scopes that make each region visible.
     regions: PrimaryMap<Region, u32>,
-    /// How many of the loops around each loop counts as or is replayed by.
+    /// The number of open loops that are or replay each loop.
     loops: PrimaryMap<Region, u32>,
     /// The node of each loop's iteration number.
     numbers: PrimaryMap<Region, Option<Node>>,
     sums: Sums,
-    /// The arrays that are outputs.
+    /// The arrays of outputs.
     rows: Vec<Array>,
-    /// Which regions have a forward block that is not that of the block where they
-    /// stand, or a block in them has.
+    /// True for regions with a block whose forward block is not that of the block around the
+    /// region.
     replaying: PrimaryMap<Region, bool>,
     computed: PrimaryMap<Node, bool>,
-    /// The blocks from the root to here.
+    /// The blocks from the root to the current one.
     open: Vec<Open>,
 }
 
-/// A block that the walk is in.
+/// An open block of the walk.
 #[derive(Clone, Copy)]
 struct Open {
     block: Block,
-    /// The number of the next item, then 0 and 1 more for the sides of a branch.
+    /// The number of the next item; past the items 0 and 1 more for the arms of a branch.
     next: usize,
     /// The forward block.
     forward: Option<Block>,
-    /// Whether the blocks above have no or another forward block.
+    /// True if the block above has no or another forward block.
     opens_forward: bool,
-    /// The region that begins here.
+    /// The region of which the block is the root.
     begins: Option<Region>,
-    /// How many values each end of this tree passes on.
+    /// The number of values that each leaf of this tree passes on.
     values: usize,
 }
 
@@ -125,7 +125,11 @@ impl Walk<'_> {
     fn compute(&mut self, block: Block, node: Node) -> Result<(), VerifyError> {
         let data = self.graph.nodes.get(node);
         let Some(data) = data.filter(|data| is_step(&data.def)) else {
-            return Err(at_block(self.graph, block, "computes what is no applied node"));
+            return Err(at_block(
+                self.graph,
+                block,
+                "has a step for a node that is not computed by steps",
+            ));
         };
         if self.computed[node] {
             return Err(at_node(self.graph, node, "is computed twice"));
@@ -147,7 +151,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Checks that `node` may read at `access` here; else says what is wrong.
+    /// Checks that `node` may read at `access` here; the error says why not.
     fn read(&mut self, node: Node, access: Access) -> Result<(), String> {
         self.counted(access)?;
         let array = self.graph.accesses[access].array;
@@ -177,7 +181,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Checks that the iteration numbers are known that `access` needs.
+    /// Checks that the iteration numbers of `access` are visible.
     fn counted(&self, access: Access) -> Result<(), String> {
         let strides = &self.graph.accesses[access].strides;
         match strides.iter().find(|&&(region, _)| self.loops[region] == 0) {
@@ -188,12 +192,16 @@ impl Walk<'_> {
 
     fn fill(&mut self, block: Block, array: Array) -> Result<(), VerifyError> {
         let Some(data) = self.graph.arrays.get(array).filter(|data| data.is_sums()) else {
-            return Err(at_block(self.graph, block, &format!("fills {array}, which are no sums")));
+            return Err(at_block(
+                self.graph,
+                block,
+                &format!("fills {array}, which has no accumulators"),
+            ));
         };
         data.nodes().try_for_each(|first| self.used(block, first))?;
         let is_output = matches!(data, ArrayData::Outputs { .. });
         if is_output && self.nest.block_region(block).is_some() {
-            let what = format!("fills {array}, outputs, in a region");
+            let what = format!("fills {array}, an array of outputs, in a region");
             return Err(at_block(self.graph, block, &what));
         }
         self.sums.fill(array, is_output).map_err(|what| at_block(self.graph, block, &what))
@@ -205,7 +213,7 @@ impl Walk<'_> {
             return Err(wrong(&format!("adds at {access}, which is no access")));
         };
         if !self.graph.arrays[data.array].is_sums() {
-            return Err(wrong(&format!("adds to {}, which are no sums", data.array)));
+            return Err(wrong(&format!("adds to {}, which has no accumulators", data.array)));
         }
         self.counted(access).map_err(|what| wrong(&what))?;
         self.sums.add(data.array).map_err(|what| wrong(&what))?;
@@ -223,7 +231,7 @@ impl Walk<'_> {
         let data = &self.graph.regions[region];
         let what = match data.replays {
             Some(replayed) if self.regions[replayed] == 0 => "that is not visible here",
-            Some(replayed) if self.replaying[replayed] => "that replays one itself",
+            Some(replayed) if self.replaying[replayed] => "that replays another",
             _ => "",
         };
         if !what.is_empty() {
@@ -263,7 +271,7 @@ impl Walk<'_> {
         let forward = here.forward.and_then(end).filter(|forward| forward.0 == condition);
         let forward = forward.map(|(_, then, otherwise)| if is_then { then } else { otherwise });
         if forward.is_some() {
-            // Up to the region that has its own.
+            // Up to the region that has its own forward block.
             for region in self.open.iter().rev().filter_map(|open| open.begins) {
                 if core::mem::replace(&mut self.replaying[region], true) {
                     break;
@@ -292,15 +300,17 @@ impl Walk<'_> {
         Err(at_block(self.graph, here.block, &what))
     }
 
-    /// Checks that a path that ends with `block` has filled what is an output.
+    /// Checks that a path that ends with `block` has filled all arrays of outputs.
     fn check_rows(&self, block: Block) -> Result<(), VerifyError> {
         if self.rows.is_empty() || self.nest.block_region(block).is_some() {
             return Ok(());
         }
         match self.rows.iter().find(|&&array| !self.sums.is_filled(array)) {
-            Some(array) => {
-                Err(at_block(self.graph, block, &format!("returns without {array}, outputs")))
-            }
+            Some(array) => Err(at_block(
+                self.graph,
+                block,
+                &format!("returns without filling {array}, an array of outputs"),
+            )),
             None => Ok(()),
         }
     }
@@ -327,13 +337,13 @@ impl Walk<'_> {
             self.show_iteration(region, false);
         }
         self.sums.leave(&self.graph.blocks[open.block], open.begins.is_some());
-        // The ends of a region meet: from here on its φs are visible.
+        // The leaves of a region join: its φs are visible from here on.
         if let Some(region) = open.begins {
             self.show_region(region, true);
         }
     }
 
-    /// Makes what `block` computes visible, or takes that back.
+    /// Makes the nodes of `block` visible, or invisible again.
     fn show(&mut self, block: Block, visible: bool) {
         for item in &self.graph.blocks[block].items {
             match *item {
@@ -344,8 +354,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Makes what belongs to the current iteration of a loop visible, also of one
-    /// that it replays, or takes that back.
+    /// Makes the entry φs and the iteration number of a loop, and of the one that it replays,
+    /// visible or invisible.
     fn show_iteration(&mut self, region: Region, visible: bool) {
         let counting = self.graph.regions[region].replays.unwrap_or(region);
         change(&mut self.loops[counting], visible);
