@@ -316,7 +316,7 @@ impl Reverse<'_> {
                 let region = self.activity.nest.node_loop(past).and_then(|r| self.region_copy[r]);
                 let past = self.copied(past);
                 return match region {
-                    Some(region) => self.builder.past(region, past, data.base, &strides),
+                    Some(region) => self.builder.saved(region, past, data.base, &strides),
                     None => past,
                 };
             }

@@ -128,7 +128,7 @@ impl<'a, 'g> Writer<'a, 'g> {
                         self.line(depth, format!("{head} = {}", self.reader.text(value)));
                     }
                     // The derivatives that are elements of arrays.
-                    for (array, first, count) in self.reader.graph.output_rows() {
+                    for (array, first, count) in self.reader.graph.output_arrays() {
                         let derivative =
                             |number: u32| format!("∂f/∂{}", input(self.reader.graph, number));
                         let mut all = derivative(first);

@@ -51,9 +51,9 @@ pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
         copies: PrimaryMap::filled(None, graph.nodes.len()),
         regions: PrimaryMap::filled(None, graph.regions.len()),
         iterations: PrimaryMap::filled(0, graph.regions.len()),
-        read: PrimaryMap::filled(Vec::new(), graph.regions.len()),
-        rows: HashMap::new(),
-        tables: HashMap::new(),
+        saved_nodes: PrimaryMap::filled(Vec::new(), graph.regions.len()),
+        saved: HashMap::new(),
+        invariant_arrays: HashMap::new(),
         constants: HashMap::new(),
         inputs,
         numbers: HashMap::new(),
@@ -63,7 +63,7 @@ pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
         tasks: Vec::new(),
         new,
     };
-    expand.find_read();
+    expand.find_saved();
     let root = graph.root();
     expand.tasks.push(Task::Steps { block: root, from: 0, to: expand.new.root(), ends: true });
     while let Some(task) = expand.tasks.pop() {
@@ -124,11 +124,11 @@ struct Expand<'a> {
     /// The number of iterations of each unrolled loop that have begun.
     iterations: PrimaryMap<Region, u32>,
     /// The nodes of each unrolled loop whose saved values are read.
-    read: PrimaryMap<Region, Vec<Node>>,
+    saved_nodes: PrimaryMap<Region, Vec<Node>>,
     /// The copies of these nodes in the iterations so far.
-    rows: HashMap<Node, Vec<Node>>,
+    saved: HashMap<Node, Vec<Node>>,
     /// The copies of arrays that are the same everywhere.
-    tables: HashMap<Array, Array>,
+    invariant_arrays: HashMap<Array, Array>,
     constants: HashMap<u64, Node>,
     inputs: HashMap<u32, Node>,
     numbers: HashMap<Region, Node>,
@@ -139,18 +139,18 @@ struct Expand<'a> {
 
 impl Expand<'_> {
     /// Finds the nodes of unrolled loops whose saved values are read.
-    fn find_read(&mut self) {
+    fn find_saved(&mut self) {
         for array in self.old.arrays.values() {
             if let &ArrayData::Saved(node) = array
-                && let Some(region) = self.expanded_around(node)
+                && let Some(region) = self.expanded_loop(node)
             {
-                self.read[region].push(node);
+                self.saved_nodes[region].push(node);
             }
         }
     }
 
     /// The loop of `node`, if it is unrolled.
-    fn expanded_around(&self, node: Node) -> Option<Region> {
+    fn expanded_loop(&self, node: Node) -> Option<Region> {
         self.nest.node_loop(node).filter(|&region| self.counters[region].is_some())
     }
 
@@ -194,10 +194,10 @@ impl Expand<'_> {
             }
             &End::Branch { condition, then, otherwise } => {
                 let condition = self.copied(condition);
-                let sides = [self.new.new_block(), self.new.new_block()];
+                let arms = [self.new.new_block(), self.new.new_block()];
                 self.new.blocks[to].end =
-                    End::Branch { condition, then: sides[0], otherwise: sides[1] };
-                for (block, to) in [then, otherwise].into_iter().zip(sides).rev() {
+                    End::Branch { condition, then: arms[0], otherwise: arms[1] };
+                for (block, to) in [then, otherwise].into_iter().zip(arms).rev() {
                     self.tasks.push(Task::Steps { block, from: 0, to, ends: true });
                 }
             }
@@ -241,7 +241,7 @@ impl Expand<'_> {
         let passed = passed.get(1..).unwrap_or_default();
         let (nexts, values) = passed.split_at(entries.len().min(passed.len()));
         let begun = self.iterations[region];
-        self.note_rows(region);
+        self.save_iteration(region);
         let heads: Vec<Node> = match begun {
             0 => entries.iter().map(|entry| self.copied(entry.first)).collect(),
             _ => nexts.iter().map(|&next| self.copied(next)).collect(),
@@ -261,15 +261,15 @@ impl Expand<'_> {
     }
 
     /// Records the saved values of the iteration of `region` that has been copied.
-    fn note_rows(&mut self, region: Region) {
+    fn save_iteration(&mut self, region: Region) {
         let begun = self.iterations[region];
-        for index in 0..self.read[region].len() {
-            let node = self.read[region][index];
+        for index in 0..self.saved_nodes[region].len() {
+            let node = self.saved_nodes[region][index];
             let copy = self.copied(node);
-            let row = self.rows.entry(node).or_default();
+            let values = self.saved.entry(node).or_default();
             match begun {
-                0 => row.clear(),
-                _ => row.push(copy),
+                0 => values.clear(),
+                _ => values.push(copy),
             }
         }
     }
@@ -299,7 +299,7 @@ impl Expand<'_> {
     }
 
     fn is_counter(&self, node: Node) -> bool {
-        self.expanded_around(node).is_some_and(|region| self.counters[region] == Some(node))
+        self.expanded_loop(node).is_some_and(|region| self.counters[region] == Some(node))
     }
 
     /// The current copy of `node`.
@@ -315,7 +315,7 @@ impl Expand<'_> {
                 }
                 (None, None) => self.constant(f64::NAN.to_bits()),
             },
-            _ => match (self.copies[node], self.expanded_around(node)) {
+            _ => match (self.copies[node], self.expanded_loop(node)) {
                 (_, Some(region)) if self.counters[region] == Some(node) => {
                     let last = self.old.regions[region].cycle.as_ref().map_or(0, |c| c.bound - 1);
                     let again = self.current(region) < last;
@@ -362,7 +362,9 @@ impl Expand<'_> {
                 ArrayData::Constants(numbers) => numbers.get(at).map(|&bits| self.constant(bits)),
                 &ArrayData::Inputs { first, .. } => Some(self.input(first + at as u32)),
                 ArrayData::Nodes(nodes) => nodes.get(at).map(|&node| self.copied(node)),
-                ArrayData::Saved(node) => self.rows.get(node).and_then(|row| row.get(at)).copied(),
+                ArrayData::Saved(node) => {
+                    self.saved.get(node).and_then(|values| values.get(at)).copied()
+                }
                 ArrayData::Sums(_) | ArrayData::Outputs { .. } => None,
             };
             if let Some(only) = only {
@@ -379,28 +381,31 @@ impl Expand<'_> {
 
     /// The current copy of `array`.
     fn copied_array(&mut self, array: Array) -> Array {
-        if let Some(&table) = self.tables.get(&array) {
-            return table;
+        if let Some(&invariant) = self.invariant_arrays.get(&array) {
+            return invariant;
         }
         let old = self.old;
-        let (copy, is_table) = match &old.arrays[array] {
-            ArrayData::Saved(node) => match self.rows.get(node) {
-                Some(row) => (ArrayData::Nodes(row.clone()), false),
+        let (copy, is_invariant) = match &old.arrays[array] {
+            ArrayData::Saved(node) => match self.saved.get(node) {
+                Some(values) => (ArrayData::Nodes(values.clone()), false),
                 None => (ArrayData::Saved(self.copied(*node)), false),
             },
             ArrayData::Nodes(nodes) => {
                 let is_leaf =
                     |&node: &Node| matches!(old.nodes[node].def, Def::Input(_) | Def::Const(_));
-                let is_table = nodes.iter().all(is_leaf);
-                (ArrayData::Nodes(nodes.iter().map(|&node| self.copied(node)).collect()), is_table)
+                let is_invariant = nodes.iter().all(is_leaf);
+                (
+                    ArrayData::Nodes(nodes.iter().map(|&node| self.copied(node)).collect()),
+                    is_invariant,
+                )
             }
             other => (other.clone(), true),
         };
         let new = &mut self.new;
         let copy =
             *self.arrays.entry(copy).or_insert_with_key(|copy| new.arrays.push(copy.clone()));
-        if is_table {
-            self.tables.insert(array, copy);
+        if is_invariant {
+            self.invariant_arrays.insert(array, copy);
         }
         copy
     }

@@ -64,13 +64,13 @@ fn fused_once(graph: &Graph) -> Option<Graph> {
     let fused = rebuild(graph, Folding::Exact, |rebuild, node| {
         let Def::Element(access) = graph.nodes[node].def else { return None };
         let read = &graph.accesses[access];
-        let (past, region) = written(graph, &nest, read)?;
+        let (saved, region) = saved_node(graph, &nest, read)?;
         // In a loop nested deeper it would be recomputed more often than it was computed.
         let around = nest.loop_around(region);
         let reader = nest.node_loop(node);
         let is_next = reader == around || reader.is_some_and(|r| nest.loop_around(r) == around);
-        let source = Source { graph, nest: &nest, region, read };
-        let steps = is_next.then(|| source.steps(past))??;
+        let source = IterationRead { graph, nest: &nest, region, read };
+        let steps = is_next.then(|| source.steps(saved))??;
         let made = source.compute(rebuild, &steps);
         changed |= made.is_some();
         made
@@ -79,15 +79,15 @@ fn fused_once(graph: &Graph) -> Option<Graph> {
 }
 
 /// The node whose saved value `read` is, and its loop.
-fn written(graph: &Graph, nest: &Nest, read: &AccessData) -> Option<(Node, Region)> {
+fn saved_node(graph: &Graph, nest: &Nest, read: &AccessData) -> Option<(Node, Region)> {
     match graph.arrays[read.array] {
-        ArrayData::Saved(past) => Some((past, nest.node_loop(past)?)),
+        ArrayData::Saved(saved) => Some((saved, nest.node_loop(saved)?)),
         _ => None,
     }
 }
 
 /// A read of one iteration of a loop.
-struct Source<'a> {
+struct IterationRead<'a> {
     graph: &'a Graph,
     nest: &'a Nest,
     region: Region,
@@ -95,11 +95,11 @@ struct Source<'a> {
     read: &'a AccessData,
 }
 
-impl Source<'_> {
+impl IterationRead<'_> {
     /// The steps to recompute `saved`, operands first; `None` if it is not possible or too many.
-    fn steps(&self, past: Node) -> Option<Vec<Node>> {
+    fn steps(&self, saved: Node) -> Option<Vec<Node>> {
         let mut steps = Vec::new();
-        let mut pending = vec![(past, false)];
+        let mut pending = vec![(saved, false)];
         while let Some((node, is_ready)) = pending.pop() {
             if steps.contains(&node) || !self.is_inside(node) {
                 continue;
@@ -200,10 +200,10 @@ mod tests {
     use crate::ssa::{interpret, parse, verify};
 
     /// Loop r0 saves `saved` in each iteration; loop r1 adds up the values in reverse order.
-    fn graph(past: &str, body: &str) -> Graph {
+    fn graph(saved: &str, body: &str) -> Graph {
         let text = format!(
             "graph active 1 inactive 0\nv1 = const 9.0\nv2 = const 3.0\nv3 = const 0.0\n\
-             v4 = iteration r0\nv5 = iteration r1\na0 = saved {past}\n\
+             v4 = iteration r0\nv5 = iteration r1\na0 = saved {saved}\n\
              i0 = a0 base 9 r1*-1\nb0:\n  v11 = region r0 b1 bound 10 entries v6=v0\n  \
              v16 = region r1 b2 bound 10 entries v12=v3\n  return v16\nb1:\n{body}  \
              v10 = lt v4 v1\n  return v10 v9 v9\nb2:\n  v13 = element i0\n  \

@@ -36,12 +36,12 @@ pub fn hoist(graph: &Graph) -> Graph {
     if graph.regions.values().all(|data| data.cycle.is_none()) {
         return graph.clone();
     }
-    let mut search = Search::new(graph);
-    let ways = search.find();
-    if ways.values().all(Option::is_none) && search.guards.is_empty() {
+    let mut hoister = Hoister::new(graph);
+    let targets = hoister.find();
+    if targets.values().all(Option::is_none) && hoister.guards.is_empty() {
         return graph.clone();
     }
-    let moved = moved(graph, &ways, &search.guards);
+    let moved = moved(graph, &targets, &hoister.guards);
     let moved = in_order(&moved).filter(|moved| {
         let verified = verify(moved);
         debug_assert!(verified.is_ok(), "{verified:?}\n{graph}");
@@ -54,38 +54,38 @@ pub fn hoist(graph: &Graph) -> Graph {
 /// The place to which a step moves: before the region `before`, which is a step of the block
 /// `to`.
 #[derive(Clone, Copy)]
-struct Way {
+struct Target {
     before: Region,
     to: Block,
 }
 
-struct Search<'a> {
+struct Hoister<'a> {
     graph: &'a Graph,
     nest: Nest,
     /// The depth of each block in the tree, regions included.
     depths: PrimaryMap<Block, u32>,
     parents: PrimaryMap<Block, Option<Block>>,
     /// The outermost block in which each node can be computed.
-    homes: PrimaryMap<Node, Option<Block>>,
+    defined_in: PrimaryMap<Node, Option<Block>>,
     /// The targets of moved guards, by block and number of the item.
-    guards: HashMap<(Block, usize), Way>,
+    guards: HashMap<(Block, usize), Target>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> Hoister<'a> {
     fn new(graph: &'a Graph) -> Self {
         let (nest, parents) = (Nest::of(graph), graph.parents());
         let mut depths = PrimaryMap::filled(0, graph.blocks.len());
         for block in graph.preorder() {
             depths[block] = parents[block].map_or(0, |above| depths[above] + 1);
         }
-        let homes = graph.nodes.keys().map(|node| nest.node_block(node)).collect();
-        Search { graph, nest, depths, parents, homes, guards: HashMap::new() }
+        let defined_in = graph.nodes.keys().map(|node| nest.node_block(node)).collect();
+        Hoister { graph, nest, depths, parents, defined_in, guards: HashMap::new() }
     }
 
     /// The targets of moved nodes.
-    fn find(&mut self) -> PrimaryMap<Node, Option<Way>> {
+    fn find(&mut self) -> PrimaryMap<Node, Option<Target>> {
         let graph = self.graph;
-        let mut ways = PrimaryMap::filled(None, graph.nodes.len());
+        let mut targets = PrimaryMap::filled(None, graph.nodes.len());
         let mut kept = PrimaryMap::filled(false, graph.nodes.len());
         for array in graph.arrays.values() {
             // Saved nodes must stay in their loop.
@@ -95,46 +95,48 @@ impl<'a> Search<'a> {
         }
         for (node, data) in graph.nodes.iter() {
             let is_step = matches!(data.def, Def::Apply(..) | Def::Element(_));
-            let Some(block) = self.homes[node].filter(|_| is_step && !kept[node]) else { continue };
-            ways[node] = self.outermost(block, |search, loop_root, above| match data.def {
-                Def::Element(access) => search.is_fixed(access, loop_root),
-                _ => data.args().iter().all(|&arg| search.is_above(arg, above)),
+            let Some(block) = self.defined_in[node].filter(|_| is_step && !kept[node]) else {
+                continue;
+            };
+            targets[node] = self.outermost(block, |hoister, loop_root, above| match data.def {
+                Def::Element(access) => hoister.is_fixed(access, loop_root),
+                _ => data.args().iter().all(|&arg| hoister.is_above(arg, above)),
             });
-            if let Some(Way { to, .. }) = ways[node] {
-                self.homes[node] = Some(to);
+            if let Some(Target { to, .. }) = targets[node] {
+                self.defined_in[node] = Some(to);
             }
         }
-        self.wanted(&ways)
+        self.select(&targets)
     }
 
-    /// The outermost target for a step of `block`, if it is a step of a loop: `may_leave` tests
+    /// The outermost target for a step of `block`, if it is a step of a loop: `may_move` tests
     /// whether it can move from the root of a loop to the block above.
     fn outermost(
         &self,
         mut block: Block,
-        may_leave: impl Fn(&Self, Region, Block) -> bool,
-    ) -> Option<Way> {
-        let mut way = None;
+        may_move: impl Fn(&Self, Region, Block) -> bool,
+    ) -> Option<Target> {
+        let mut target = None;
         while let Some(region) = self.nest.block_region(block)
             && let data = &self.graph.regions[region]
             && data.root == block
             && data.cycle.is_some()
             && let Some(above) = self.nest.region_block(region)
-            && may_leave(self, region, above)
+            && may_move(self, region, above)
         {
-            way = Some(Way { before: region, to: above });
+            target = Some(Target { before: region, to: above });
             block = above;
         }
-        way
+        target
     }
 
     /// Tests whether `node` is computed in `block` or above; visibility by replaying does not
     /// count.
     fn is_above(&self, node: Node, block: Block) -> bool {
-        let Some(home) = self.homes[node] else {
+        let Some(defined) = self.defined_in[node] else {
             return matches!(self.graph.nodes[node].def, Def::Input(_) | Def::Const(_));
         };
-        home == block || self.is_below(block, home)
+        defined == block || self.is_below(block, defined)
     }
 
     /// Tests whether `block` is in the tree below `above`, regions included.
@@ -150,7 +152,7 @@ impl<'a> Search<'a> {
     /// iterations of `region`.
     fn is_fixed(&self, access: Access, region: Region) -> bool {
         let data = &self.graph.accesses[access];
-        let is_given = matches!(
+        let is_data = matches!(
             self.graph.arrays[data.array],
             ArrayData::Constants(_) | ArrayData::Inputs { .. }
         );
@@ -164,63 +166,64 @@ impl<'a> Search<'a> {
                 .map(|around| self.graph.regions[around].replays.unwrap_or(around))
                 .any(|around| around == of)
         };
-        is_given && data.strides.iter().all(|&(of, _)| of != counted && is_around(of))
+        is_data && data.strides.iter().all(|&(of, _)| of != counted && is_around(of))
     }
 
     /// Selects the moves that pay off, with the operands that they need, and the guards.
-    fn wanted(
+    fn select(
         &mut self,
-        possible: &PrimaryMap<Node, Option<Way>>,
-    ) -> PrimaryMap<Node, Option<Way>> {
+        possible: &PrimaryMap<Node, Option<Target>>,
+    ) -> PrimaryMap<Node, Option<Target>> {
         let graph = self.graph;
-        let mut ways: PrimaryMap<Node, Option<Way>> = PrimaryMap::filled(None, graph.nodes.len());
+        let mut targets: PrimaryMap<Node, Option<Target>> =
+            PrimaryMap::filled(None, graph.nodes.len());
         for (block, data) in graph.blocks.iter() {
             for (index, item) in data.items.iter().enumerate() {
                 let Item::Guard { condition, .. } = *item else { continue };
-                let way =
-                    self.outermost(block, |search, _, above| search.is_above(condition, above));
-                if let Some(way) = way {
-                    self.guards.insert((block, index), way);
-                    self.bring(condition, way, possible, &mut ways);
+                let target =
+                    self.outermost(block, |hoister, _, above| hoister.is_above(condition, above));
+                if let Some(target) = target {
+                    self.guards.insert((block, index), target);
+                    self.require(condition, target, possible, &mut targets);
                 }
             }
         }
         for (node, data) in graph.nodes.iter().rev() {
-            if let (Def::Apply(op, _), Some(way)) = (data.def, possible[node])
+            if let (Def::Apply(op, _), Some(target)) = (data.def, possible[node])
                 && is_worth_it(op)
             {
-                self.send(way, &mut ways[node]);
+                self.move_out(target, &mut targets[node]);
             }
-            let Some(way) = ways[node] else { continue };
-            data.args().iter().for_each(|&arg| self.bring(arg, way, possible, &mut ways));
+            let Some(target) = targets[node] else { continue };
+            data.args().iter().for_each(|&arg| self.require(arg, target, possible, &mut targets));
         }
-        ways
+        targets
     }
 
     /// Moves `node` to a target where a moved step uses it.
-    fn bring(
+    fn require(
         &self,
         node: Node,
-        way: Way,
-        possible: &PrimaryMap<Node, Option<Way>>,
-        ways: &mut PrimaryMap<Node, Option<Way>>,
+        target: Target,
+        possible: &PrimaryMap<Node, Option<Target>>,
+        targets: &mut PrimaryMap<Node, Option<Target>>,
     ) {
         let (Some(possible), Some(own)) = (possible[node], self.nest.node_block(node)) else {
             return;
         };
-        let root = self.graph.regions[way.before].root;
+        let root = self.graph.regions[target.before].root;
         if own == root || self.is_below(own, root) {
-            self.send(way, &mut ways[node]);
-        } else if !self.is_below(way.to, own) && way.to != own {
+            self.move_out(target, &mut targets[node]);
+        } else if !self.is_below(target.to, own) && target.to != own {
             // It was visible by replaying only.
-            self.send(possible, &mut ways[node]);
+            self.move_out(possible, &mut targets[node]);
         }
     }
 
     /// The outermost of several targets wins.
-    fn send(&self, way: Way, to: &mut Option<Way>) {
-        if to.is_none_or(|before| self.depths[way.to] < self.depths[before.to]) {
-            *to = Some(way);
+    fn move_out(&self, target: Target, to: &mut Option<Target>) {
+        if to.is_none_or(|before| self.depths[target.to] < self.depths[before.to]) {
+            *to = Some(target);
         }
     }
 }
@@ -233,20 +236,20 @@ fn is_worth_it(op: Op) -> bool {
 /// The graph with all moves done; ids are out of order.
 fn moved(
     graph: &Graph,
-    ways: &PrimaryMap<Node, Option<Way>>,
-    guards: &HashMap<(Block, usize), Way>,
+    targets: &PrimaryMap<Node, Option<Target>>,
+    guards: &HashMap<(Block, usize), Target>,
 ) -> Graph {
     let mut before: PrimaryMap<Region, Vec<Item>> =
         PrimaryMap::filled(Vec::new(), graph.regions.len());
-    for (node, way) in ways.iter() {
-        if let Some(way) = way {
-            before[way.before].push(Item::Node(node));
+    for (node, target) in targets.iter() {
+        if let Some(target) = target {
+            before[target.before].push(Item::Node(node));
         }
     }
     for block in graph.preorder() {
         for (index, &item) in graph.blocks[block].items.iter().enumerate() {
-            if let Some(way) = guards.get(&(block, index)) {
-                before[way.before].push(item);
+            if let Some(target) = guards.get(&(block, index)) {
+                before[target.before].push(item);
             }
         }
     }
@@ -255,7 +258,7 @@ fn moved(
         let mut items = Vec::with_capacity(data.items.len());
         for (index, &item) in data.items.iter().enumerate() {
             match item {
-                Item::Node(node) if ways[node].is_some() => {}
+                Item::Node(node) if targets[node].is_some() => {}
                 Item::Guard { .. } if guards.contains_key(&(block, index)) => {}
                 Item::Region(region) => {
                     items.append(&mut before[region]);

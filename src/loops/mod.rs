@@ -1,11 +1,8 @@
 //! Loop transformations, graph to graph.
 //!
 //! - `reroll`: rolls repetition in straight-line code into loops
-//!
 //! - `expand`: unrolls loops with constant trip counts
-//!
 //! - `fuse`: recomputes saved values of one loop where another loop reads them
-//!
 //! - `hoist`: loop-invariant code motion
 
 mod expand;

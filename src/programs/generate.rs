@@ -96,7 +96,7 @@ impl Recipe {
         let mut body: Vec<Statement> =
             (0..locals).map(|target| generator.first_value(target)).collect();
         body.extend(generator.block(self.statements, 0));
-        body.extend((1..locals).map(|local| generator.gather(local)));
+        body.extend((1..locals).map(|local| generator.sum_up(local)));
         let Recipe { active, inactive, counters, annotated, .. } = *self;
         Program { active, inactive, locals, counters, tame: !self.wild, annotated, body }
     }
@@ -134,12 +134,12 @@ impl Generator<'_> {
         let mut left = statements;
         while left > 0 {
             let nested = 1 + self.random.below(left.min(8));
-            let inside = depth < DEPTH && left > 2;
-            if inside && self.random.chance(self.recipe.guards) {
+            let may_nest = depth < DEPTH && left > 2;
+            if may_nest && self.random.chance(self.recipe.guards) {
                 block.push(self.conditional(nested, depth));
                 left = left.saturating_sub(nested);
-            } else if inside && self.random.chance(self.recipe.loops) {
-                block.push(self.repetition(nested, depth));
+            } else if may_nest && self.random.chance(self.recipe.loops) {
+                block.push(self.loop_statement(nested, depth));
                 left = left.saturating_sub(nested);
             } else if self.loops > 0 && depth < DEPTH && self.random.chance(self.recipe.jumps) {
                 block.push(self.jump());
@@ -159,7 +159,7 @@ impl Generator<'_> {
         block
     }
 
-    fn repetition(&mut self, statements: usize, depth: usize) -> Statement {
+    fn loop_statement(&mut self, statements: usize, depth: usize) -> Statement {
         let most = 1 + self.random.below(4) as u32;
         self.loops += 1;
         let body = self.block(statements, depth + 1);
@@ -285,7 +285,7 @@ impl Generator<'_> {
     }
 
     /// Adds a local to the result, which is local 0.
-    fn gather(&mut self, local: usize) -> Statement {
+    fn sum_up(&mut self, local: usize) -> Statement {
         let wild = [Op::Add, Op::Min, Op::Max, Op::Mul];
         let op = if self.recipe.wild { self.random.pick(&wild) } else { Op::Add };
         let operands = [Operand::Local(0), Operand::Local(local), Operand::Local(local)];

@@ -106,7 +106,7 @@ pub(super) enum Statement {
 
 /// The control flow after a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum Flow {
     Next,
     Break,
     Continue,
@@ -128,13 +128,13 @@ impl Program {
         let locals = vec![S::constant(0.0); self.locals.max(1)];
         let counters = vec![0; self.counters];
         let Program { tame, annotated, .. } = *self;
-        let mut run = Run { active, inactive, locals, counters, tame, annotated };
-        run.block(&self.body);
-        run.locals[0]
+        let mut execution = Execution { active, inactive, locals, counters, tame, annotated };
+        execution.block(&self.body);
+        execution.locals[0]
     }
 }
 
-struct Run<'a, S> {
+struct Execution<'a, S> {
     active: &'a [S],
     inactive: &'a [S],
     locals: Vec<S>,
@@ -143,18 +143,18 @@ struct Run<'a, S> {
     annotated: bool,
 }
 
-impl<S: Scalar> Run<'_, S> {
-    fn block(&mut self, statements: &[Statement]) -> Then {
+impl<S: Scalar> Execution<'_, S> {
+    fn block(&mut self, statements: &[Statement]) -> Flow {
         for statement in statements {
             let then = self.statement(statement);
-            if then != Then::Next {
+            if then != Flow::Next {
                 return then;
             }
         }
-        Then::Next
+        Flow::Next
     }
 
-    fn statement(&mut self, statement: &Statement) -> Then {
+    fn statement(&mut self, statement: &Statement) -> Flow {
         match statement {
             &Statement::Assign { target, op, operands } => {
                 let args = operands.map(|operand| self.operand(operand));
@@ -171,19 +171,19 @@ impl<S: Scalar> Run<'_, S> {
                 let holds = S::compare(*comparison, left, right);
                 let after = self.block(if holds { then } else { otherwise });
                 // A jump exits the region without joining.
-                if after != Then::Next {
+                if after != Flow::Next {
                     return after;
                 }
                 self.join(region, &[then, otherwise]);
             }
             Statement::Repeat { times, body } => self.repeat(*times, body, |_| true),
             Statement::While { comparison, left, right, most, body } => {
-                self.repeat(*most, body, |run| {
-                    S::compare(*comparison, run.operand(*left), run.operand(*right))
+                self.repeat(*most, body, |execution| {
+                    S::compare(*comparison, execution.operand(*left), execution.operand(*right))
                 });
             }
-            Statement::Jump { exit: true } => return Then::Break,
-            Statement::Jump { exit: false } => return Then::Continue,
+            Statement::Jump { exit: true } => return Flow::Break,
+            Statement::Jump { exit: false } => return Flow::Continue,
             Statement::Count { counter } => self.counters[*counter] += 1,
             Statement::Number { target, counter } => {
                 self.locals[*target] = S::constant((self.counters[*counter] % 4) as f64 - 1.5);
@@ -192,14 +192,14 @@ impl<S: Scalar> Run<'_, S> {
                 let region = self.annotated.then(flow::enter);
                 if self.counters[*counter] % 5 < *below {
                     let after = self.block(then);
-                    if after != Then::Next {
+                    if after != Flow::Next {
                         return after;
                     }
                 }
                 self.join(region, &[then]);
             }
         }
-        Then::Next
+        Flow::Next
     }
 
     fn repeat(&mut self, times: u32, body: &[Statement], holds: impl Fn(&Self) -> bool) {
@@ -208,7 +208,7 @@ impl<S: Scalar> Run<'_, S> {
             if let Some(region) = region {
                 region.iterate(|carrier| self.carry(&[body], carrier));
             }
-            if !holds(self) || self.block(body) == Then::Break {
+            if !holds(self) || self.block(body) == Flow::Break {
                 break;
             }
         }

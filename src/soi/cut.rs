@@ -61,10 +61,10 @@ pub fn cut(sequence: &Sequence, limit: usize) -> Vec<u32> {
         sum += *crossing;
         *crossing = sum;
     }
-    cut_by(sequence, limit, |part| {
+    cut_by(sequence, limit, |piece| {
         // The first half has at least half the limit.
-        let longest = part.start + limit;
-        let candidates = part.start + (limit / 2).max(1)..=longest;
+        let longest = piece.start + limit;
+        let candidates = piece.start + (limit / 2).max(1)..=longest;
         let best = candidates.max_by_key(|&step| {
             (Reverse(crossing[step as usize]), references[step as usize], step)
         });
@@ -76,7 +76,7 @@ pub fn cut(sequence: &Sequence, limit: usize) -> Vec<u32> {
 /// for [`cut`].
 pub fn cut_evenly(sequence: &Sequence, limit: usize) -> Vec<u32> {
     let limit = bounded(limit);
-    cut_by(sequence, limit, |part| part.start + limit)
+    cut_by(sequence, limit, |piece| piece.start + limit)
 }
 
 /// The number of words that cross between the segments of `cuts`: each value counts once for each
@@ -106,23 +106,23 @@ fn cut_by(sequence: &Sequence, limit: u32, split: impl Fn(&Range<u32>) -> u32) -
     let limit = limit as usize;
     let (mut cuts, mut begin) = (Vec::new(), 0);
     // A stack: the next piece is last.
-    let mut worklist = parts(sequence, limit);
+    let mut worklist = pieces(sequence, limit);
     worklist.reverse();
-    while let Some(part) = worklist.pop() {
-        if part.len() > limit {
-            let at = split(&part).clamp(part.start + 1, part.end - 1);
-            worklist.extend([at..part.end, part.start..at]);
-        } else if (begin..part.end).len() > limit {
-            cuts.push(part.start);
-            begin = part.start;
+    while let Some(piece) = worklist.pop() {
+        if piece.len() > limit {
+            let at = split(&piece).clamp(piece.start + 1, piece.end - 1);
+            worklist.extend([at..piece.end, piece.start..at]);
+        } else if (begin..piece.end).len() > limit {
+            cuts.push(piece.start);
+            begin = piece.start;
         }
     }
     cuts
 }
 
 /// The regions within the limit, and the straight-line code between them, in order.
-fn parts(sequence: &Sequence, limit: usize) -> Vec<Range<u32>> {
-    let mut parts = Vec::new();
+fn pieces(sequence: &Sequence, limit: usize) -> Vec<Range<u32>> {
+    let mut pieces = Vec::new();
     // The ends of the enclosing regions, all over the limit, the innermost last.
     let (mut here, mut ends) = (0, Vec::new());
     for region in &sequence.regions {
@@ -131,24 +131,24 @@ fn parts(sequence: &Sequence, limit: usize) -> Vec<Range<u32>> {
             continue;
         }
         while let Some(end) = ends.pop_if(|end| *end <= region.start) {
-            parts.push(here..end);
+            pieces.push(here..end);
             here = end;
         }
-        parts.push(here..region.start);
+        pieces.push(here..region.start);
         here = region.start;
         if region.len() <= limit {
-            parts.push(region.clone());
+            pieces.push(region.clone());
             here = region.end;
         } else {
             ends.push(region.end);
         }
     }
     for end in ends.into_iter().rev().chain([sequence.steps]) {
-        parts.push(here..end);
+        pieces.push(here..end);
         here = end;
     }
-    parts.retain(|part| !part.is_empty());
-    parts
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
 }
 
 #[cfg(test)]
@@ -168,9 +168,9 @@ mod tests {
         let sequence = sequence(34, &regions, &[]);
         let expected =
             [0..2, 2..10, 10..12, 12..13, 13..20, 20..24, 24..28, 28..29, 29..30, 30..34];
-        assert_eq!(parts(&sequence, 8), expected);
+        assert_eq!(pieces(&sequence, 8), expected);
         let expected = [0..2, 2..10, 10..12, 12..13, 13..20, 20..29, 29..30, 30..34];
-        assert_eq!(parts(&sequence, 9), expected);
+        assert_eq!(pieces(&sequence, 9), expected);
         // Merged; 0..2 and 2..10 are too long together.
         assert_eq!(cut_evenly(&sequence, 8), [2, 10, 13, 20, 28]);
     }

@@ -33,25 +33,25 @@ use crate::ssa::{Def, Graph, Item, Node, Segments};
 pub fn divide(graph: &Graph, limit: usize) -> Segments {
     let limit = limit.max(1);
     let references = references(graph);
-    let mut parts = Vec::new();
-    for basic_block in basic_blocks(graph) {
-        let mut done: Vec<Vec<Node>> = Vec::new();
+    let mut segments = Vec::new();
+    for run in runs(graph) {
+        let mut merged: Vec<Vec<Node>> = Vec::new();
         // A stack: the next piece is last.
-        let mut worklist = vec![&basic_block[..]];
-        while let Some(part) = worklist.pop() {
-            if part.len() > limit {
-                let (before, after) = part.split_at(most_referenced(part, &references));
+        let mut worklist = vec![&run[..]];
+        while let Some(piece) = worklist.pop() {
+            if piece.len() > limit {
+                let (before, after) = piece.split_at(most_referenced(piece, &references));
                 worklist.extend([after, before]);
                 continue;
             }
-            match done.last_mut() {
-                Some(last) if last.len() + part.len() <= limit => last.extend(part),
-                _ => done.push(part.to_vec()),
+            match merged.last_mut() {
+                Some(last) if last.len() + piece.len() <= limit => last.extend(piece),
+                _ => merged.push(piece.to_vec()),
             }
         }
-        parts.extend(done);
+        segments.extend(merged);
     }
-    Segments::new(graph, parts)
+    Segments::new(graph, segments)
 }
 
 /// The segments of `graph` of `limit` nodes each, but for the last of a run: the baseline for
@@ -70,30 +70,30 @@ pub fn divide(graph: &Graph, limit: usize) -> Segments {
 /// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn divide_evenly(graph: &Graph, limit: usize) -> Segments {
-    let basic_blocks = basic_blocks(graph);
-    let parts = basic_blocks.iter().flat_map(|basic_block| basic_block.chunks(limit.max(1)));
-    Segments::new(graph, parts.map(<[Node]>::to_vec).collect())
+    let runs = runs(graph);
+    let segments = runs.iter().flat_map(|run| run.chunks(limit.max(1)));
+    Segments::new(graph, segments.map(<[Node]>::to_vec).collect())
 }
 
 /// The runs of applications between regions, in order.
-fn basic_blocks(graph: &Graph) -> Vec<Vec<Node>> {
-    let mut basic_blocks = Vec::new();
+fn runs(graph: &Graph) -> Vec<Vec<Node>> {
+    let mut runs = Vec::new();
     for block in graph.preorder() {
-        let mut basic_block = Vec::new();
+        let mut run = Vec::new();
         for item in &graph.blocks[block].items {
             match *item {
                 Item::Node(node) if matches!(graph.nodes[node].def, Def::Apply(..)) => {
-                    basic_block.push(node);
+                    run.push(node);
                 }
                 // A value may enter a region and come back.
-                Item::Region(_) => basic_blocks.push(core::mem::take(&mut basic_block)),
+                Item::Region(_) => runs.push(core::mem::take(&mut run)),
                 Item::Node(_) | Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
             }
         }
-        basic_blocks.push(basic_block);
+        runs.push(run);
     }
-    basic_blocks.retain(|basic_block| !basic_block.is_empty());
-    basic_blocks
+    runs.retain(|run| !run.is_empty());
+    runs
 }
 
 /// The number of uses of each node by applications.
@@ -107,12 +107,12 @@ fn references(graph: &Graph) -> PrimaryMap<Node, u32> {
 
 /// The number of nodes before the split of `run`, which has at least two: up to and including the
 /// one with the most references.
-fn most_referenced(part: &[Node], references: &PrimaryMap<Node, u32>) -> usize {
-    let quarter = part.len() / 4;
-    let middle = part.len() / 2;
-    let candidates = quarter.max(1)..(part.len() - quarter).max(2);
+fn most_referenced(piece: &[Node], references: &PrimaryMap<Node, u32>) -> usize {
+    let quarter = piece.len() / 4;
+    let middle = piece.len() / 2;
+    let candidates = quarter.max(1)..(piece.len() - quarter).max(2);
     let best = candidates.max_by_key(|&split| {
-        (references[part[split - 1]], core::cmp::Reverse(split.abs_diff(middle)))
+        (references[piece[split - 1]], core::cmp::Reverse(split.abs_diff(middle)))
     });
-    best.unwrap_or(middle).clamp(1, part.len() - 1)
+    best.unwrap_or(middle).clamp(1, piece.len() - 1)
 }

@@ -90,28 +90,28 @@ impl ArrayData {
     /// assert!(sums.is_sums());
     /// ```
     pub fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
-        let (nodes, past, firsts) = match self {
+        let (nodes, saved, firsts) = match self {
             ArrayData::Constants(_) | ArrayData::Inputs { .. } | ArrayData::Outputs { .. } => {
                 (&[][..], None, &[][..])
             }
             ArrayData::Nodes(nodes) => (&nodes[..], None, &[][..]),
-            ArrayData::Saved(past) => (&[][..], Some(*past), &[][..]),
+            ArrayData::Saved(saved) => (&[][..], Some(*saved), &[][..]),
             ArrayData::Sums(firsts) => (&[][..], None, &firsts[..]),
         };
-        nodes.iter().copied().chain(past).chain(firsts.iter().copied().flatten())
+        nodes.iter().copied().chain(saved).chain(firsts.iter().copied().flatten())
     }
 
     /// The same nodes, mutable. For an example see [`ArrayData::nodes`].
     pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
-        let (nodes, past, firsts) = match self {
+        let (nodes, saved, firsts) = match self {
             ArrayData::Constants(_) | ArrayData::Inputs { .. } | ArrayData::Outputs { .. } => {
                 (&mut [][..], None, &mut [][..])
             }
             ArrayData::Nodes(nodes) => (&mut nodes[..], None, &mut [][..]),
-            ArrayData::Saved(past) => (&mut [][..], Some(past), &mut [][..]),
+            ArrayData::Saved(saved) => (&mut [][..], Some(saved), &mut [][..]),
             ArrayData::Sums(firsts) => (&mut [][..], None, &mut firsts[..]),
         };
-        nodes.iter_mut().chain(past).chain(firsts.iter_mut().flatten())
+        nodes.iter_mut().chain(saved).chain(firsts.iter_mut().flatten())
     }
 
     /// Tests whether steps accumulate into its elements. For an example see [`ArrayData::nodes`].

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
-use super::analysis::matters;
+use super::analysis::is_value_used;
 use super::build_loops::Loops;
 use super::dead::Live;
 use super::fold::{Folded, Folding, Operand, fold};
@@ -45,7 +45,7 @@ pub struct Builder {
     /// For each open block, the facts to drop when it closes.
     scopes: Vec<(Block, Vec<Fact>)>,
     /// Regions that were inlined: their only block was appended to the block around.
-    dissolved: HashSet<Region>,
+    inlined: HashSet<Region>,
     pub(super) loops: Loops,
 }
 
@@ -78,7 +78,7 @@ impl Builder {
             inputs,
             known: HashMap::new(),
             scopes: Vec::new(),
-            dissolved: HashSet::new(),
+            inlined: HashSet::new(),
             loops: Loops::default(),
         }
     }
@@ -98,7 +98,7 @@ impl Builder {
 
     /// The finished graph.
     pub fn into_graph(self) -> Graph {
-        if self.dissolved.is_empty() {
+        if self.inlined.is_empty() {
             return self.graph;
         }
         retain(&self.graph, &Live::reachable(&self.graph))
@@ -323,7 +323,7 @@ impl Builder {
     /// assert_eq!(interpret(builder.graph(), &[-2.0]), Outcome::Values(vec![3.0]));
     /// ```
     pub fn begin_region(&mut self, replays: Option<Region>) -> Region {
-        let replays = replays.filter(|replayed| !self.dissolved.contains(replayed));
+        let replays = replays.filter(|replayed| !self.inlined.contains(replayed));
         let region = self.graph.push_region(self.block, replays, self.place);
         self.enter(self.graph.regions[region].root);
         region
@@ -338,7 +338,7 @@ impl Builder {
         let &RegionData { root, replays, .. } = &self.graph.regions[region];
         if let (End::Return(passed), None) = (&self.graph.blocks[root].end, replays) {
             let passed = passed.to_vec();
-            self.dissolve(region, root);
+            self.inline(region, root);
             return passed;
         }
         self.join(region, values)
@@ -354,7 +354,7 @@ impl Builder {
         let mut results = Vec::with_capacity(values);
         for number in (0..values).map(|number| decides + nexts + number) {
             let passed = |&leaf: &Block| match &self.graph.blocks[leaf].end {
-                End::Return(passed) if matters(&self.graph, region, passed, number) => {
+                End::Return(passed) if is_value_used(&self.graph, region, passed, number) => {
                     passed.get(number).copied()
                 }
                 End::Return(_) | End::Branch { .. } | End::Open => None,
@@ -384,7 +384,7 @@ impl Builder {
     }
 
     /// Inlines `region`: appends the steps of `root`, its only block, to the block around.
-    fn dissolve(&mut self, region: Region, root: Block) {
+    fn inline(&mut self, region: Region, root: Block) {
         let steps = core::mem::take(&mut self.graph.blocks[root].items);
         self.graph.blocks[root].end = End::Open;
         if let Some((above, facts)) = self.scopes.pop() {
@@ -396,7 +396,7 @@ impl Builder {
                 known.extend(facts);
             }
         }
-        self.dissolved.insert(region);
+        self.inlined.insert(region);
     }
 
     /// Tests whether `node` is visible in the current block, other than by replaying.

@@ -69,12 +69,12 @@ impl Builder {
         firsts: &[Node],
         replays: Option<Region>,
     ) -> (Region, Vec<Node>) {
-        self.settle();
+        self.assign_loops();
         let region = self.graph.push_region(self.block, replays, self.place);
         let entries = self.graph.make_loop(region, bound, firsts);
         self.loops.open.push(region);
         self.loops.counted.push(replays.unwrap_or(region));
-        self.settle();
+        self.assign_loops();
         self.enter(self.graph.regions[region].root);
         for &entry in &entries {
             self.record_fact(Fact::Defined(self.graph.nodes[entry].def), entry);
@@ -86,7 +86,7 @@ impl Builder {
     /// Returns one node for each result: its φ, or the value itself if all leaves pass on the
     /// same one and it is visible outside. For an example see [`Builder::begin_loop`].
     pub fn end_loop(&mut self, region: Region, values: usize) -> Vec<Node> {
-        self.settle();
+        self.assign_loops();
         self.loops.open.pop();
         self.loops.counted.pop();
         self.join(region, values)
@@ -103,7 +103,7 @@ impl Builder {
         if let Some(&number) = self.loops.numbers.get(&counted) {
             return number;
         }
-        self.settle();
+        self.assign_loops();
         let number = self.graph.push_iteration(counted);
         self.loops.nodes.push(Some(counted));
         self.loops.numbers.insert(counted, number);
@@ -126,7 +126,7 @@ impl Builder {
     ///
     /// For saved values use [`Builder::saved`].
     pub fn element(&mut self, access: AccessData) -> Node {
-        if let Some(node) = self.always(&access) {
+        if let Some(node) = self.only_value(&access) {
             return node;
         }
         let is_sums = self.graph.arrays[access.array].is_sums();
@@ -160,19 +160,19 @@ impl Builder {
     /// let again = builder.apply(Op::Lt, &[number, last]);
     /// builder.finish_block(&[again, next]);
     /// builder.end_loop(region, 0);
-    /// let second = builder.past(region, entries[0], 1, &[]);
+    /// let second = builder.saved(region, entries[0], 1, &[]);
     /// builder.finish_block(&[second]);
     /// assert_eq!(verify(builder.graph()), Ok(()));
     /// assert_eq!(interpret(builder.graph(), &[2.0]), Outcome::Values(vec![2.0f64.sin()]));
     /// ```
-    pub fn past(
+    pub fn saved(
         &mut self,
         region: Region,
         node: Node,
         base: u32,
         strides: &[(Region, i32)],
     ) -> Node {
-        self.settle();
+        self.assign_loops();
         match self.graph.nodes[node].def {
             Def::Iteration(counted) if counted == region => self.index(base, strides),
             Def::Input(_) | Def::Const(_) => node,
@@ -220,9 +220,9 @@ impl Builder {
     }
 
     /// The only value of the element at `access`, if it has only one.
-    fn always(&mut self, access: &AccessData) -> Option<Node> {
+    fn only_value(&mut self, access: &AccessData) -> Option<Node> {
         let data = &self.graph.arrays[access.array];
-        let is_fixed = self.normal(access.clone()).strides.is_empty();
+        let is_fixed = self.normalized(access.clone()).strides.is_empty();
         let base = access.base as usize;
         match data {
             ArrayData::Constants(numbers) => {
@@ -254,12 +254,12 @@ impl Builder {
     }
 
     fn access(&mut self, access: AccessData) -> Access {
-        let known = self.loops.accesses.entry(self.normal(access));
+        let known = self.loops.accesses.entry(self.normalized(access));
         *known.or_insert_with_key(|data| self.graph.accesses.push(data.clone()))
     }
 
     /// The normal form of an access: equal indices have equal accesses.
-    fn normal(&self, mut access: AccessData) -> AccessData {
+    fn normalized(&self, mut access: AccessData) -> AccessData {
         let bound = |region: Region| self.graph.regions[region].cycle.as_ref().map(|c| c.bound);
         access.strides.retain(|&mut (region, stride)| stride != 0 && bound(region) != Some(1));
         access.strides.sort_unstable();
@@ -267,7 +267,7 @@ impl Builder {
     }
 
     /// Records the innermost loop of all new nodes. Called before the loops around change.
-    fn settle(&mut self) {
+    fn assign_loops(&mut self) {
         let around = self.loops.open.last().copied();
         while self.loops.nodes.len() < self.graph.nodes.len() {
             self.loops.nodes.push(around);

@@ -38,10 +38,10 @@ impl Copies {
                         End::Return(values.into_iter().map(|value| self.node(value)).collect())
                     }
                     End::Branch { condition, then, otherwise } => {
-                        let sides = [graph.new_block(), graph.new_block()];
-                        pending.extend([(otherwise, sides[1], 0), (then, sides[0], 0)]);
+                        let arms = [graph.new_block(), graph.new_block()];
+                        pending.extend([(otherwise, arms[1], 0), (then, arms[0], 0)]);
                         let condition = self.node(condition);
-                        End::Branch { condition, then: sides[0], otherwise: sides[1] }
+                        End::Branch { condition, then: arms[0], otherwise: arms[1] }
                     }
                 };
                 graph.blocks[new].end = end;

@@ -1,7 +1,7 @@
 //! Dead-code elimination, and the liveness analysis for it.
 
 use super::analysis::Nest;
-use super::analysis::{Flow, matters};
+use super::analysis::{Flow, is_value_used};
 use super::arrays::{Access, Array};
 use super::graph::{Block, Def, End, Graph, Item, Node, Region};
 use super::retain::retain;
@@ -63,40 +63,40 @@ impl Live {
     /// Liveness by marking: starts from guards and from the outputs and branches of the graph's
     /// own tree, and follows operands and control dependence.
     pub(super) fn of(graph: &Graph) -> Live {
-        let mut search = Search::new(graph);
+        let mut marking = Marking::new(graph);
         for block in graph.preorder() {
             let data = &graph.blocks[block];
-            let in_region = search.nest.block_region(block).is_some();
+            let in_region = marking.nest.block_region(block).is_some();
             for item in &data.items {
                 if let Item::Guard { condition, .. } = *item {
-                    search.need(condition);
-                    search.need_block(block);
+                    marking.mark(condition);
+                    marking.mark_block(block);
                 }
                 if let Item::Region(region) = *item
-                    && may_stop(&search.flow, region)
+                    && may_exceed_bound(&marking.flow, region)
                 {
-                    search.need_block(graph.regions[region].root);
+                    marking.mark_block(graph.regions[region].root);
                 }
             }
             match &data.end {
                 End::Return(outputs) if !in_region => {
-                    outputs.iter().for_each(|&output| search.need(output));
+                    outputs.iter().for_each(|&output| marking.mark(output));
                 }
-                End::Branch { .. } if !in_region => search.need_branch(block),
+                End::Branch { .. } if !in_region => marking.mark_branch(block),
                 End::Return(_) | End::Branch { .. } | End::Open => {}
             }
         }
-        for (array, _, _) in graph.output_rows() {
-            search.live.arrays[array] = true;
-            search.need_writes(array);
+        for (array, _, _) in graph.output_arrays() {
+            marking.live.arrays[array] = true;
+            marking.mark_writes(array);
         }
-        while let Some(needed) = search.pending.pop() {
-            match needed {
-                Needed::Node(node) => search.follow(node),
-                Needed::Loop(region) => search.follow_loop(region),
+        while let Some(next) = marking.pending.pop() {
+            match next {
+                Pending::Node(node) => marking.visit(node),
+                Pending::Loop(region) => marking.visit_loop(region),
             }
         }
-        search.live
+        marking.live
     }
 
     /// Everything but regions that are no step of a block.
@@ -117,29 +117,29 @@ impl Live {
 }
 
 /// A live node or loop whose dependences have not been marked yet.
-enum Needed {
+enum Pending {
     Node(Node),
     Loop(Region),
 }
 
-struct Search<'a> {
+struct Marking<'a> {
     graph: &'a Graph,
     flow: Flow<'a>,
     nest: Nest,
     live: Live,
-    pending: Vec<Needed>,
+    pending: Vec<Pending>,
     /// The blocks that contain something live, or are above one that does.
-    ways: PrimaryMap<Block, bool>,
+    on_path: PrimaryMap<Block, bool>,
     parents: PrimaryMap<Block, Option<Block>>,
     /// The blocks of each region's tree, parents first.
     blocks: PrimaryMap<Region, Vec<Block>>,
     /// The steps that fill or add to each array.
     writes: PrimaryMap<Array, Vec<(Block, Item)>>,
     /// The value that all leaves below a block pass on for the current φ, if it is the same.
-    passed: PrimaryMap<Block, Option<Node>>,
+    uniform: PrimaryMap<Block, Option<Node>>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> Marking<'a> {
     fn new(graph: &'a Graph) -> Self {
         let nest = Nest::of(graph);
         let mut blocks = PrimaryMap::filled(Vec::new(), graph.regions.len());
@@ -165,41 +165,41 @@ impl<'a> Search<'a> {
             arrays: PrimaryMap::filled(false, graph.arrays.len()),
             accesses: PrimaryMap::filled(false, graph.accesses.len()),
         };
-        let ways = PrimaryMap::filled(false, graph.blocks.len());
-        let passed = PrimaryMap::filled(None, graph.blocks.len());
+        let on_path = PrimaryMap::filled(false, graph.blocks.len());
+        let uniform = PrimaryMap::filled(None, graph.blocks.len());
         let (pending, parents, flow) = (Vec::new(), graph.parents(), Flow::of(graph));
-        Search { graph, flow, nest, live, pending, ways, parents, blocks, writes, passed }
+        Marking { graph, flow, nest, live, pending, on_path, parents, blocks, writes, uniform }
     }
 
-    fn need(&mut self, node: Node) {
+    fn mark(&mut self, node: Node) {
         if !self.live.nodes[node] {
             self.live.nodes[node] = true;
-            self.pending.push(Needed::Node(node));
+            self.pending.push(Pending::Node(node));
         }
     }
 
-    fn need_branch(&mut self, block: Block) {
+    fn mark_branch(&mut self, block: Block) {
         self.live.branches[block] = true;
         if let End::Branch { condition, .. } = self.graph.blocks[block].end {
-            self.need(condition);
+            self.mark(condition);
         }
     }
 
     /// Marks the path to `block`: the branches and regions around it.
-    fn need_block(&mut self, block: Block) {
+    fn mark_block(&mut self, block: Block) {
         let mut next = Some(block);
-        while let Some(block) = next.filter(|&block| !self.ways[block]) {
-            self.ways[block] = true;
+        while let Some(block) = next.filter(|&block| !self.on_path[block]) {
+            self.on_path[block] = true;
             next = self.parents[block];
             let tree = self.nest.block_region(block);
             match (next, tree) {
                 (Some(above), tree) if self.nest.block_region(above) == tree => {
-                    self.need_branch(above);
+                    self.mark_branch(above);
                 }
                 (_, Some(region)) => {
                     self.live.regions[region] = true;
                     if self.graph.regions[region].cycle.is_some() {
-                        self.pending.push(Needed::Loop(region));
+                        self.pending.push(Pending::Loop(region));
                     }
                 }
                 (_, None) => {}
@@ -207,23 +207,23 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn follow(&mut self, node: Node) {
+    fn visit(&mut self, node: Node) {
         let data = &self.graph.nodes[node];
-        self.graph.operands(node).iter().for_each(|&arg| self.need(arg));
+        self.graph.operands(node).iter().for_each(|&arg| self.mark(arg));
         if let Some(block) = self.nest.node_block(node) {
-            self.need_block(block);
+            self.mark_block(block);
         }
         match data.def {
             Def::Phi(region, number) => {
                 let (decides, nexts) = self.graph.passed_before_phis(region);
-                self.follow_passed(region, decides + nexts + number as usize);
+                self.mark_passed(region, decides + nexts + number as usize);
             }
             Def::Entry(region, number) => {
-                self.need(self.graph.entries(region)[number as usize].first);
+                self.mark(self.graph.entries(region)[number as usize].first);
                 let (decides, _) = self.graph.passed_before_phis(region);
-                self.follow_passed(region, decides + number as usize);
+                self.mark_passed(region, decides + number as usize);
             }
-            Def::Element(access) => self.need_access(access),
+            Def::Element(access) => self.mark_access(access),
             Def::Input(_)
             | Def::Const(_)
             | Def::Apply(..)
@@ -234,14 +234,14 @@ impl<'a> Search<'a> {
     }
 
     /// Marks the exit conditions of a loop.
-    fn follow_loop(&mut self, region: Region) {
+    fn visit_loop(&mut self, region: Region) {
         match self.graph.regions[region].replays {
-            Some(replayed) => self.need_block(self.graph.regions[replayed].root),
-            None => self.follow_passed(region, 0),
+            Some(replayed) => self.mark_block(self.graph.regions[replayed].root),
+            None => self.mark_passed(region, 0),
         }
     }
 
-    fn need_access(&mut self, access: Access) {
+    fn mark_access(&mut self, access: Access) {
         if core::mem::replace(&mut self.live.accesses[access], true) {
             return;
         }
@@ -250,42 +250,42 @@ impl<'a> Search<'a> {
             return;
         }
         let data = &self.graph.arrays[array];
-        data.nodes().for_each(|node| self.need(node));
+        data.nodes().for_each(|node| self.mark(node));
         if data.is_sums() {
-            self.need_writes(array);
+            self.mark_writes(array);
         }
     }
 
     /// Marks all that is added to `array`.
-    fn need_writes(&mut self, array: Array) {
+    fn mark_writes(&mut self, array: Array) {
         for (block, item) in core::mem::take(&mut self.writes[array]) {
-            self.need_block(block);
+            self.mark_block(block);
             if let Item::Accumulate(access, node) = item {
-                self.need_access(access);
-                self.need(node);
+                self.mark_access(access);
+                self.mark(node);
             }
         }
     }
 
     /// Marks value number `number` of each leaf of `region` that uses it, and the branches that
     /// choose between different values.
-    fn follow_passed(&mut self, region: Region, number: usize) {
-        self.need_block(self.graph.regions[region].root);
+    fn mark_passed(&mut self, region: Region, number: usize) {
+        self.mark_block(self.graph.regions[region].root);
         for index in (0..self.blocks[region].len()).rev() {
             let block = self.blocks[region][index];
-            self.passed[block] = match &self.graph.blocks[block].end {
+            self.uniform[block] = match &self.graph.blocks[block].end {
                 End::Return(values) => {
-                    let matters = matters(self.graph, region, values, number);
+                    let is_value_used = is_value_used(self.graph, region, values, number);
                     // `retain` replaces an unused value by `again`.
-                    let value = values.get(if matters { number } else { 0 }).copied();
-                    value.into_iter().for_each(|value| self.need(value));
+                    let value = values.get(if is_value_used { number } else { 0 }).copied();
+                    value.into_iter().for_each(|value| self.mark(value));
                     value
                 }
                 &End::Branch { then, otherwise, .. } => {
-                    let same =
-                        self.passed[then].filter(|_| self.passed[then] == self.passed[otherwise]);
+                    let same = self.uniform[then]
+                        .filter(|_| self.uniform[then] == self.uniform[otherwise]);
                     if same.is_none() {
-                        self.need_branch(block);
+                        self.mark_branch(block);
                     }
                     same
                 }
@@ -296,7 +296,7 @@ impl<'a> Search<'a> {
 }
 
 /// Tests whether `region` is a loop that may exceed its bound.
-fn may_stop(flow: &Flow<'_>, region: Region) -> bool {
+fn may_exceed_bound(flow: &Flow<'_>, region: Region) -> bool {
     let graph = flow.graph();
     let data = &graph.regions[region];
     let (Some(cycle), None) = (&data.cycle, data.replays) else { return false };

@@ -91,7 +91,7 @@ pub(super) fn interpret_while<N: Number>(
     inputs: &[N],
     mut goes_on: impl FnMut(Block) -> bool,
 ) -> Result<Vec<N>, Option<Node>> {
-    let mut run = Run::new(graph, inputs);
+    let mut execution = Execution::new(graph, inputs);
     let mut at = Position { block: graph.root(), next: 0 };
     // The positions after the enclosing regions, with the regions.
     let mut around: Vec<(Position, Region)> = Vec::new();
@@ -105,30 +105,30 @@ pub(super) fn interpret_while<N: Number>(
         for &item in &data.items[at.next..] {
             at.next += 1;
             match item {
-                Item::Node(node) => run.compute(node),
+                Item::Node(node) => execution.compute(node),
                 Item::Guard { condition, expect } => {
-                    if run.values[condition].holds() != expect {
+                    if execution.values[condition].holds() != expect {
                         return Err(Some(condition));
                     }
                 }
                 Item::Region(region) => {
                     around.push((at, region));
-                    run.begin(region);
+                    execution.begin(region);
                     at = Position { block: graph.regions[region].root, next: 0 };
                     continue 'blocks;
                 }
-                Item::Fill(array) => run.fill(array),
-                Item::Accumulate(access, node) => run.accumulate(access, node),
+                Item::Fill(array) => execution.fill(array),
+                Item::Accumulate(access, node) => execution.accumulate(access, node),
             }
         }
         match &data.end {
             End::Return(passed) => {
                 passed_on.clear();
-                passed_on.extend(passed.iter().map(|&node| run.values[node]));
+                passed_on.extend(passed.iter().map(|&node| execution.values[node]));
                 let Some((after, region)) = around.pop() else {
-                    return Ok(run.outputs(passed_on));
+                    return Ok(execution.outputs(passed_on));
                 };
-                match run.pass_on(region, &passed_on) {
+                match execution.pass_on(region, &passed_on) {
                     Next::After => at = after,
                     Next::Again => {
                         around.push((after, region));
@@ -139,7 +139,7 @@ pub(super) fn interpret_while<N: Number>(
                 }
             }
             End::Branch { condition, then, otherwise } => {
-                let block = if run.values[*condition].holds() { *then } else { *otherwise };
+                let block = if execution.values[*condition].holds() { *then } else { *otherwise };
                 at = Position { block, next: 0 };
             }
             // The verifier rejects open blocks.
@@ -164,9 +164,9 @@ enum Next {
 
 /// The values to save in each iteration of a loop.
 #[derive(Clone, Default)]
-struct Kept {
+struct SavedNodes {
     /// True if an array or a replaying loop reads them.
-    asked_for: bool,
+    is_read: bool,
     /// The nodes with a value in each iteration.
     nodes: Vec<Node>,
     /// The loops directly inside the loop.
@@ -174,21 +174,21 @@ struct Kept {
 }
 
 /// The saved values of an iteration, in the order of [`SavedNodes`].
-struct Iteration<N> {
+struct SavedIteration<N> {
     values: Vec<N>,
     /// The iterations of each inner loop.
-    records: Vec<Record>,
+    trajectories: Vec<Trajectory>,
 }
 
 /// The iterations of a loop, as indices into [`Execution::iterations`].
-type Record = Vec<usize>;
+type Trajectory = Vec<usize>;
 
-struct Run<'a, N> {
+struct Execution<'a, N> {
     graph: &'a Graph,
     inputs: &'a [N],
-    kept: PrimaryMap<Region, Kept>,
+    saved_nodes: PrimaryMap<Region, SavedNodes>,
     /// The loop that saves each node, and the index of the node in its list.
-    places: PrimaryMap<Node, Option<(Region, usize)>>,
+    saved_at: PrimaryMap<Node, Option<(Region, usize)>>,
     /// The node of each loop's iteration number.
     numbers: PrimaryMap<Region, Option<Node>>,
     /// The latest value of each node.
@@ -199,12 +199,12 @@ struct Run<'a, N> {
     /// The latest results of each call.
     results: PrimaryMap<Call, Vec<f64>>,
     /// All saved iterations.
-    past: Vec<Iteration<N>>,
+    saved: Vec<SavedIteration<N>>,
     /// The latest trajectory of each loop.
-    records: PrimaryMap<Region, Record>,
+    trajectories: PrimaryMap<Region, Trajectory>,
 }
 
-impl<'a, N: Number> Run<'a, N> {
+impl<'a, N: Number> Execution<'a, N> {
     fn new(graph: &'a Graph, inputs: &'a [N]) -> Self {
         let unknown = N::constant(f64::NAN);
         let mut values: PrimaryMap<Node, N> = PrimaryMap::filled(unknown, graph.nodes.len());
@@ -222,25 +222,25 @@ impl<'a, N: Number> Run<'a, N> {
                 | Def::Result(..) => {}
             }
         }
-        let kept = kept(graph);
-        let mut places = PrimaryMap::filled(None, graph.nodes.len());
-        for (region, kept) in kept.iter() {
-            for (place, &node) in kept.nodes.iter().enumerate() {
-                places[node] = Some((region, place));
+        let saved_nodes = saved_nodes(graph);
+        let mut saved_at = PrimaryMap::filled(None, graph.nodes.len());
+        for (region, saved_nodes) in saved_nodes.iter() {
+            for (place, &node) in saved_nodes.nodes.iter().enumerate() {
+                saved_at[node] = Some((region, place));
             }
         }
-        Run {
+        Execution {
             graph,
             inputs,
-            kept,
-            places,
+            saved_nodes,
+            saved_at,
             numbers,
             values,
             iterations: PrimaryMap::filled(0, graph.regions.len()),
             sums: graph.arrays.values().map(|_| Vec::new()).collect(),
             results: graph.calls.values().map(|_| Vec::new()).collect(),
-            past: Vec::new(),
-            records: PrimaryMap::filled(Vec::new(), graph.regions.len()),
+            saved: Vec::new(),
+            trajectories: PrimaryMap::filled(Vec::new(), graph.regions.len()),
         }
     }
 
@@ -289,9 +289,9 @@ impl<'a, N: Number> Run<'a, N> {
                 self.sums[self.graph.accesses[access].array].get(index).copied()
             }
             ArrayData::Saved(node) => {
-                let (region, place) = self.places[*node]?;
-                let iteration = self.records[region].get(index)?;
-                self.past[*iteration].values.get(place).copied()
+                let (region, place) = self.saved_at[*node]?;
+                let iteration = self.trajectories[region].get(index)?;
+                self.saved[*iteration].values.get(place).copied()
             }
         }
     }
@@ -318,7 +318,7 @@ impl<'a, N: Number> Run<'a, N> {
     /// The outputs: the values that a path returns, merged with those in arrays.
     fn outputs(&self, returned: Vec<N>) -> Vec<N> {
         let (mut returned, mut outputs) = (returned.into_iter(), Vec::new());
-        for (array, first, _) in self.graph.output_rows() {
+        for (array, first, _) in self.graph.output_arrays() {
             let before = (first as usize).saturating_sub(outputs.len());
             outputs.extend(returned.by_ref().take(before));
             outputs.extend(&self.sums[array]);
@@ -346,12 +346,12 @@ impl<'a, N: Number> Run<'a, N> {
         }
         match graph.regions[region].replays {
             None => {
-                self.records[region].clear();
+                self.trajectories[region].clear();
                 self.set_iteration(region, 0);
             }
             Some(replayed) => {
-                let count = self.records[replayed].len();
-                self.bring_back(region, replayed, count.saturating_sub(1));
+                let count = self.trajectories[replayed].len();
+                self.restore(region, replayed, count.saturating_sub(1));
             }
         }
     }
@@ -367,7 +367,7 @@ impl<'a, N: Number> Run<'a, N> {
             (None, _) => false,
             (Some(_), Some(_)) => iteration > 0,
             (Some(cycle), None) => {
-                self.keep(region);
+                self.save(region);
                 let again = decides.iter().any(|again| again.holds());
                 if again && iteration + 1 >= cycle.bound {
                     return Next::TooMany;
@@ -381,7 +381,7 @@ impl<'a, N: Number> Run<'a, N> {
         }
         match data.replays {
             None => self.set_iteration(region, iteration + 1),
-            Some(replayed) => self.bring_back(region, replayed, iteration as usize - 1),
+            Some(replayed) => self.restore(region, replayed, iteration as usize - 1),
         }
         let entries = self.graph.entries(region).iter().zip(nexts.iter().copied());
         entries.for_each(|(entry, next)| self.values[entry.phi] = next);
@@ -396,52 +396,58 @@ impl<'a, N: Number> Run<'a, N> {
     }
 
     /// Saves the current iteration of `region`.
-    fn keep(&mut self, region: Region) {
-        let kept = &self.kept[region];
-        if !kept.asked_for {
+    fn save(&mut self, region: Region) {
+        let saved_nodes = &self.saved_nodes[region];
+        if !saved_nodes.is_read {
             return;
         }
-        let values = kept.nodes.iter().map(|&node| self.values[node]).collect();
-        let records = kept.loops.iter().map(|&inner| self.records[inner].clone()).collect();
-        self.records[region].push(self.past.len());
-        self.past.push(Iteration { values, records });
+        let values = saved_nodes.nodes.iter().map(|&node| self.values[node]).collect();
+        let trajectories =
+            saved_nodes.loops.iter().map(|&inner| self.trajectories[inner].clone()).collect();
+        self.trajectories[region].push(self.saved.len());
+        self.saved.push(SavedIteration { values, trajectories });
     }
 
     /// Restores iteration `index` of `replayed` for `region`.
-    fn bring_back(&mut self, region: Region, replayed: Region, index: usize) {
-        let (kept, iteration) = (&self.kept[replayed], self.records[replayed].get(index));
-        let Some(iteration) = iteration.map(|&iteration| &self.past[iteration]) else { return };
-        kept.nodes.iter().zip(&iteration.values).for_each(|(&node, &v)| self.values[node] = v);
-        for (&inner, record) in kept.loops.iter().zip(&iteration.records) {
-            self.records[inner].clone_from(record);
+    fn restore(&mut self, region: Region, replayed: Region, index: usize) {
+        let (saved_nodes, iteration) =
+            (&self.saved_nodes[replayed], self.trajectories[replayed].get(index));
+        let Some(iteration) = iteration.map(|&iteration| &self.saved[iteration]) else { return };
+        saved_nodes
+            .nodes
+            .iter()
+            .zip(&iteration.values)
+            .for_each(|(&node, &v)| self.values[node] = v);
+        for (&inner, trajectory) in saved_nodes.loops.iter().zip(&iteration.trajectories) {
+            self.trajectories[inner].clone_from(trajectory);
         }
         self.iterations[replayed] = index as u32;
         self.iterations[region] = index as u32;
     }
 }
 
-fn kept(graph: &Graph) -> PrimaryMap<Region, Kept> {
+fn saved_nodes(graph: &Graph) -> PrimaryMap<Region, SavedNodes> {
     let nest = Nest::of(graph);
-    let mut kept = PrimaryMap::filled(Kept::default(), graph.regions.len());
+    let mut saved_nodes = PrimaryMap::filled(SavedNodes::default(), graph.regions.len());
     for (region, data) in graph.regions.iter() {
         if let Some(replayed) = data.replays {
-            kept[replayed].asked_for = true;
+            saved_nodes[replayed].is_read = true;
         }
         if let (Some(around), true) = (nest.loop_around(region), data.cycle.is_some()) {
-            kept[around].loops.push(region);
+            saved_nodes[around].loops.push(region);
         }
     }
     for array in graph.arrays.values() {
         if let ArrayData::Saved(node) = array
             && let Some(region) = nest.node_loop(*node)
         {
-            kept[region].asked_for = true;
+            saved_nodes[region].is_read = true;
         }
     }
     for node in graph.nodes.keys() {
         if let Some(around) = nest.node_loop(node) {
-            kept[around].nodes.push(node);
+            saved_nodes[around].nodes.push(node);
         }
     }
-    kept
+    saved_nodes
 }

@@ -17,15 +17,12 @@
 //!
 //! - `build` appends nodes with folding (`fold`) and value numbering; passes that generate new
 //!   code use it (`diff`, `phi`).
-//!
 //! - `rebuild` copies a whole graph through the builder with a rewrite for single nodes, so
 //!   everything is folded again; `simplify` is a rebuild without a rewrite, followed by dead-code
 //!   elimination.
-//!
 //! - `retain` and `renumber` keep nodes as they are: `retain` drops dead ones, `renumber` puts
 //!   nodes that an edit in place has inserted anywhere into the order of their steps. Nothing is
 //!   folded, so values keep their bits and reports their nodes.
-//!
 //! - `copy` clones a region or single steps inside the same graph, in place, for loop versions.
 
 mod analysis;

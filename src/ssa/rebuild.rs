@@ -21,7 +21,7 @@ pub(crate) fn rebuild(
 ) -> Graph {
     let mut live = Live::of(graph);
     let mut rebuild = Rebuild::new(graph, folding);
-    rebuild.keep_firsts(&mut live);
+    rebuild.replace_invariant_entries(&mut live);
     rebuild.open.push(Open {
         block: graph.root(),
         next: 0,
@@ -93,26 +93,26 @@ pub(crate) struct Rebuild<'a> {
     /// The copy of each node of the old graph.
     pub(super) copies: PrimaryMap<Node, Option<Node>>,
     /// Entry φs that keep their initial value in all iterations, and are replaced by it.
-    pub(super) first_kept: PrimaryMap<Node, bool>,
+    pub(super) invariant_entries: PrimaryMap<Node, bool>,
     pub(super) regions: PrimaryMap<Region, Option<Region>>,
     /// The copy of each array of accumulators.
     pub(super) sums: PrimaryMap<Array, Option<Array>>,
     /// The copied terminator of each block of the old graph.
-    ways: PrimaryMap<Block, Option<Way>>,
+    branches: PrimaryMap<Block, Option<Branch>>,
     /// The blocks of the old graph from the root to here.
     open: Vec<Open>,
     /// For each block of the new graph how many of those from the root to here
     /// have it as their forward block.
-    forwards: Vec<u32>,
+    forward_counts: Vec<u32>,
 }
 
 /// What has become of a branch.
 #[derive(Clone, Copy)]
-enum Way {
+enum Branch {
     /// It always went this way, and is gone.
-    Known(bool),
+    Folded(bool),
     /// The new blocks that it leads to.
-    Open(Block, Block),
+    Kept(Block, Block),
 }
 
 /// A block that is being copied. For forward blocks see `verify`.
@@ -134,7 +134,7 @@ struct Open {
 #[derive(Clone, Copy)]
 enum Ends {
     Graph,
-    Side,
+    Arm,
     Region(Region),
 }
 
@@ -145,12 +145,12 @@ impl<'a> Rebuild<'a> {
             builder: Builder::of(graph, folding),
             nest: Nest::of(graph),
             copies: PrimaryMap::filled(None, graph.nodes.len()),
-            first_kept: PrimaryMap::filled(false, graph.nodes.len()),
+            invariant_entries: PrimaryMap::filled(false, graph.nodes.len()),
             regions: PrimaryMap::filled(None, graph.regions.len()),
             sums: PrimaryMap::filled(None, graph.arrays.len()),
-            ways: PrimaryMap::filled(None, graph.blocks.len()),
+            branches: PrimaryMap::filled(None, graph.blocks.len()),
             open: Vec::new(),
-            forwards: Vec::new(),
+            forward_counts: Vec::new(),
         }
     }
 
@@ -172,7 +172,7 @@ impl<'a> Rebuild<'a> {
                 Some(region) => self.builder.iteration(region),
                 None => self.builder.constant(f64::NAN),
             },
-            Def::Entry(region, number) if self.first_kept[node] => {
+            Def::Entry(region, number) if self.invariant_entries[node] => {
                 self.copied(self.graph.entries(region)[number as usize].first)
             }
             // A verified graph computes operands before their uses.
@@ -242,9 +242,9 @@ impl<'a> Rebuild<'a> {
             return;
         };
         let copy = self.copied(condition);
-        if let Some(holds) = self.known_way(here, condition, copy) {
-            self.ways[here.block] = Some(Way::Known(holds));
-            let forward = self.side_of_forward(here, condition, holds);
+        if let Some(holds) = self.folded_outcome(here, condition, copy) {
+            self.branches[here.block] = Some(Branch::Folded(holds));
+            let forward = self.forward_arm(here, condition, holds);
             if let Some(open) = self.open.last_mut() {
                 open.block = if holds { then } else { otherwise };
                 open.next = 0;
@@ -253,7 +253,7 @@ impl<'a> Rebuild<'a> {
             return;
         }
         let (new_then, new_otherwise) = self.builder.branch(copy);
-        self.ways[here.block] = Some(Way::Open(new_then, new_otherwise));
+        self.branches[here.block] = Some(Branch::Kept(new_then, new_otherwise));
         self.enter(here, true);
     }
 
@@ -262,21 +262,21 @@ impl<'a> Rebuild<'a> {
     /// A replaying region must branch as the replayed one does, or the nodes of an arm are not
     /// visible in it. So where the replayed branch was folded, this one is folded as well; where
     /// it was kept, this one is kept, unless an enclosing block has made the arm visible already.
-    fn known_way(&self, here: Open, condition: Node, copy: Node) -> Option<bool> {
+    fn folded_outcome(&self, here: Open, condition: Node, copy: Node) -> Option<bool> {
         let forward = here.forward.filter(|&forward| branches_on(self.graph, forward, condition));
         let is_visible =
-            |block: Block| self.forwards.get(block.index()).is_some_and(|&count| count > 0);
-        match forward.and_then(|forward| self.ways[forward]) {
-            Some(Way::Known(holds)) => Some(holds),
-            Some(Way::Open(then, _)) if is_visible(then) => Some(true),
-            Some(Way::Open(_, otherwise)) if is_visible(otherwise) => Some(false),
-            Some(Way::Open(..)) => None,
+            |block: Block| self.forward_counts.get(block.index()).is_some_and(|&count| count > 0);
+        match forward.and_then(|forward| self.branches[forward]) {
+            Some(Branch::Folded(holds)) => Some(holds),
+            Some(Branch::Kept(then, _)) if is_visible(then) => Some(true),
+            Some(Branch::Kept(_, otherwise)) if is_visible(otherwise) => Some(false),
+            Some(Branch::Kept(..)) => None,
             None => self.builder.known_outcome(copy),
         }
     }
 
     /// The forward block, in the old graph, of an arm of the block here.
-    fn side_of_forward(&self, here: Open, condition: Node, holds: bool) -> Option<Block> {
+    fn forward_arm(&self, here: Open, condition: Node, holds: bool) -> Option<Block> {
         let forward = here.forward?;
         match self.graph.blocks[forward].end {
             End::Branch { condition: same, then, otherwise } if same == condition => {
@@ -291,7 +291,7 @@ impl<'a> Rebuild<'a> {
         let End::Branch { condition, then, otherwise } = self.graph.blocks[here.block].end else {
             return;
         };
-        let Some(Way::Open(new_then, new_otherwise)) = self.ways[here.block] else { return };
+        let Some(Branch::Kept(new_then, new_otherwise)) = self.branches[here.block] else { return };
         let copy = self.copied(condition);
         let new_forward =
             here.new_forward.map(|forward| match self.builder.graph().blocks[forward].end {
@@ -309,17 +309,17 @@ impl<'a> Rebuild<'a> {
             block: if holds { then } else { otherwise },
             next: 0,
             tree: here.tree,
-            forward: self.side_of_forward(here, condition, holds),
+            forward: self.forward_arm(here, condition, holds),
             new_forward,
-            ends: Ends::Side,
+            ends: Ends::Arm,
         });
     }
 
     fn push(&mut self, open: Open) {
         if let Some(forward) = open.new_forward {
-            let needed = self.forwards.len().max(forward.index() + 1);
-            self.forwards.resize(needed, 0);
-            self.forwards[forward.index()] += 1;
+            let needed = self.forward_counts.len().max(forward.index() + 1);
+            self.forward_counts.resize(needed, 0);
+            self.forward_counts[forward.index()] += 1;
         }
         self.open.push(open);
     }
@@ -327,11 +327,11 @@ impl<'a> Rebuild<'a> {
     fn leave(&mut self, live: &Live) {
         let Some(open) = self.open.pop() else { return };
         if let Some(forward) = open.new_forward {
-            self.forwards[forward.index()] -= 1;
+            self.forward_counts[forward.index()] -= 1;
         }
         match open.ends {
             Ends::Graph => {}
-            Ends::Side => self.builder.leave(),
+            Ends::Arm => self.builder.leave(),
             Ends::Region(region) => {
                 let Some(new) = self.regions[region] else { return };
                 let phis = self.graph.regions[region].phis.iter();

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::analysis::{Flow, matters};
+use super::analysis::{Flow, is_value_used};
 use super::arrays::{Access, AccessData, Array, ArrayData, Loop};
 use super::dead::Live;
 use super::graph::{End, Graph, Node, Region};
@@ -11,10 +11,10 @@ use crate::entity::PrimaryMap;
 
 impl Rebuild<'_> {
     /// Replaces entry φs that keep their initial values.
-    pub(super) fn keep_firsts(&mut self, live: &mut Live) {
-        self.first_kept = first_kept(self.graph);
-        for (node, &kept) in self.first_kept.iter() {
-            live.nodes[node] &= !kept;
+    pub(super) fn replace_invariant_entries(&mut self, live: &mut Live) {
+        self.invariant_entries = invariant_entries(self.graph);
+        for (node, &invariant) in self.invariant_entries.iter() {
+            live.nodes[node] &= !invariant;
         }
     }
 
@@ -47,7 +47,7 @@ impl Rebuild<'_> {
         let region = self.nest.node_loop(node).and_then(|region| self.regions[region]);
         let (strides, node) = (self.strides(data), self.copied(node));
         match region {
-            Some(region) => self.builder.past(region, node, data.base, &strides),
+            Some(region) => self.builder.saved(region, node, data.base, &strides),
             None => self.builder.constant(f64::NAN),
         }
     }
@@ -102,38 +102,40 @@ impl Rebuild<'_> {
 
 /// Finds the entry φs that keep their initial value: each leaf that continues the loop passes on
 /// the φ itself, or its initial value, perhaps through other such φs.
-fn first_kept(graph: &Graph) -> PrimaryMap<Node, bool> {
-    let mut kept = PrimaryMap::filled(false, graph.nodes.len());
+fn invariant_entries(graph: &Graph) -> PrimaryMap<Node, bool> {
+    let mut invariant = PrimaryMap::filled(false, graph.nodes.len());
     if graph.regions.values().all(|data| data.cycle.is_none()) {
-        return kept;
+        return invariant;
     }
     let flow = Flow::of(graph);
     // The value that each entry φ is known to keep.
-    let mut stands: PrimaryMap<Node, Node> = graph.nodes.keys().collect();
+    let mut known_value: PrimaryMap<Node, Node> = graph.nodes.keys().collect();
     // Iterates to a fixed point: nested loops depend on each other in both directions.
     let mut changed = true;
     while core::mem::take(&mut changed) {
         for region in graph.regions.keys() {
             let (decides, _) = graph.passed_before_phis(region);
             for (number, entry) in graph.entries(region).iter().enumerate() {
-                if kept[entry.phi] {
+                if invariant[entry.phi] {
                     continue;
                 }
-                let first = stands[entry.first];
-                let goes_on_with = |&leaf| match &graph.blocks[leaf].end {
-                    End::Return(values) if matters(graph, region, values, decides + number) => {
+                let first = known_value[entry.first];
+                let next_value = |&leaf| match &graph.blocks[leaf].end {
+                    End::Return(values)
+                        if is_value_used(graph, region, values, decides + number) =>
+                    {
                         values.get(decides + number).copied()
                     }
                     _ => None,
                 };
-                let mut nexts = flow.leaves(region).iter().filter_map(goes_on_with);
-                if nexts.all(|next| next == entry.phi || stands[next] == first) {
-                    kept[entry.phi] = true;
-                    stands[entry.phi] = first;
+                let mut nexts = flow.leaves(region).iter().filter_map(next_value);
+                if nexts.all(|next| next == entry.phi || known_value[next] == first) {
+                    invariant[entry.phi] = true;
+                    known_value[entry.phi] = first;
                     changed = true;
                 }
             }
         }
     }
-    kept
+    invariant
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::analysis::Nest;
-use super::analysis::matters;
+use super::analysis::is_value_used;
 use super::arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
 use super::dead::Live;
 use super::graph::{
@@ -213,7 +213,7 @@ pub(super) fn passed_on(graph: &Graph, live: &Live, region: Region, values: &[No
     let entries = graph.entries(region).iter().map(|entry| entry.phi);
     let targets = entries.chain(graph.regions[region].phis.iter().copied());
     let kept = (decides..).zip(targets).filter(|&(_, target)| live.nodes[target]);
-    let kept = kept.map(|(number, _)| match matters(graph, region, values, number) {
+    let kept = kept.map(|(number, _)| match is_value_used(graph, region, values, number) {
         true => values[number],
         false => values[0],
     });

@@ -47,8 +47,8 @@ impl Graph {
 
     /// The number of outputs, the same on every path.
     pub fn outputs(&self) -> usize {
-        let rows = self.output_rows();
-        self.returned() + rows.iter().map(|&(_, _, count)| count as usize).sum::<usize>()
+        let arrays = self.output_arrays();
+        self.returned() + arrays.iter().map(|&(_, _, count)| count as usize).sum::<usize>()
     }
 
     /// The number of outputs that paths return; the others are in arrays.
@@ -64,22 +64,22 @@ impl Graph {
     }
 
     /// The arrays of outputs in order, each with its first output and its length.
-    pub(crate) fn output_rows(&self) -> SmallVec<[(Array, u32, u32); 1]> {
-        let row = |(array, data): (Array, &ArrayData)| match *data {
+    pub(crate) fn output_arrays(&self) -> SmallVec<[(Array, u32, u32); 1]> {
+        let output_array = |(array, data): (Array, &ArrayData)| match *data {
             ArrayData::Outputs { first, count } => Some((array, first, count)),
             _ => None,
         };
-        let mut rows: SmallVec<_> = self.arrays.iter().filter_map(row).collect();
-        rows.sort_by_key(|&(_, first, _)| first);
-        rows
+        let mut arrays: SmallVec<_> = self.arrays.iter().filter_map(output_array).collect();
+        arrays.sort_by_key(|&(_, first, _)| first);
+        arrays
     }
 
     /// The numbers of the outputs that paths return: all but those of arrays, in order, without
     /// an upper bound.
     pub(crate) fn returned_outputs(&self) -> impl Iterator<Item = u32> {
-        let (mut next, mut rows) = (0, self.output_rows().into_iter().peekable());
+        let (mut next, mut arrays) = (0, self.output_arrays().into_iter().peekable());
         core::iter::from_fn(move || {
-            while let Some((_, first, count)) = rows.next_if(|&(_, first, _)| first <= next) {
+            while let Some((_, first, count)) = arrays.next_if(|&(_, first, _)| first <= next) {
                 next = next.max(first.saturating_add(count));
             }
             next += 1;

@@ -71,22 +71,22 @@ pub(crate) fn differs(
     own: Option<u64>,
     mut form: impl FnMut(u64, &mut [f64]) -> Option<Vec<f64>>,
 ) -> bool {
-    let Some(cut) = Cut::of(graph, subject) else { return true };
-    if cut.steps > MOST_STEPS_ONCE {
+    let Some(extracted) = ExtractedLoop::new(graph, subject) else { return true };
+    if extracted.steps > MOST_STEPS_ONCE {
         return true;
     }
-    let is_short = |&count: &u64| count.saturating_mul(cut.steps) <= MOST_STEPS || count == 1;
+    let is_short = |&count: &u64| count.saturating_mul(extracted.steps) <= MOST_STEPS || count == 1;
     let is_less = |count: &u64| own.is_none_or(|own| *count < own) && is_short(count);
     let own = own.filter(is_short);
     let mut has_values = false;
     let mut random = Random::new(0);
     for count in TRIPS.into_iter().filter(is_less).chain(own) {
-        let Some(cut) = cut.with_trips(count) else { return true };
+        let Some(extracted) = extracted.with_trips(count) else { return true };
         for _ in 0..POINTS {
             let mut point: Vec<f64> =
                 subject.live_ins.iter().map(|_| random.uniform(-1.0, 1.0)).collect();
             let found = form(count, &mut point);
-            let Outcome::Values(expected) = interpret(&cut, &point) else { return true };
+            let Outcome::Values(expected) = interpret(&extracted, &point) else { return true };
             let Some(found) = found else { continue };
             has_values |= expected.iter().all(|value| value.is_finite());
             let scale = expected.iter().fold(1.0, |most: f64, value| most.max(value.abs()));
@@ -102,133 +102,144 @@ pub(crate) fn differs(
 }
 
 /// A loop extracted as a graph of its own, whose inputs are the live-ins of the closed form.
-struct Cut {
+struct ExtractedLoop {
     graph: Graph,
     region: Region,
     /// The steps of an iteration, with those of inner loops for all their iterations.
     steps: u64,
 }
 
-impl Cut {
-    fn of(graph: &Graph, subject: &Subject<'_>) -> Option<Cut> {
+impl ExtractedLoop {
+    fn new(graph: &Graph, subject: &Subject<'_>) -> Option<ExtractedLoop> {
         let &Subject { region, items, nexts, values, live_ins } = subject;
-        let mut cut = graph.clone();
+        let mut extracted = graph.clone();
         for (node, _) in graph.input_nodes() {
             // A dependence of the loop that the closed form does not have makes the values NaN.
-            cut.nodes[node].def = Def::Const(f64::NAN.to_bits());
+            extracted.nodes[node].def = Def::Const(f64::NAN.to_bits());
         }
-        let mut is_input = PrimaryMap::filled(false, cut.nodes.len());
+        let mut is_input = PrimaryMap::filled(false, extracted.nodes.len());
         let is_entry =
             |node: Node| matches!(graph.nodes[node].def, Def::Entry(of, _) if of == region);
         for (&node, number) in live_ins.iter().zip(0..).filter(|&(&node, _)| !is_entry(node)) {
-            cut.nodes[node].def = Def::Input(number);
+            extracted.nodes[node].def = Def::Input(number);
             is_input[node] = true;
         }
-        (cut.active, cut.inactive) = (live_ins.len(), 0);
+        (extracted.active, extracted.inactive) = (live_ins.len(), 0);
         let is_computed = |item: &Item| !matches!(*item, Item::Node(node) if is_input[node]);
-        for block in cut.blocks.keys() {
-            cut.blocks[block].items.retain(is_computed);
+        for block in extracted.blocks.keys() {
+            extracted.blocks[block].items.retain(is_computed);
         }
-        let again = cut.push_const(0);
-        let (root, body) = (cut.root(), cut.new_block());
+        let again = extracted.push_const(0);
+        let (root, body) = (extracted.root(), extracted.new_block());
         let is_step = |item: &Item| !matches!(item, Item::Guard { .. }) && is_computed(item);
-        cut.blocks[body].items = items.iter().copied().filter(is_step).collect();
+        extracted.blocks[body].items = items.iter().copied().filter(is_step).collect();
         let passed = core::iter::once(&again).chain(nexts).chain(values);
-        cut.blocks[body].end = End::Return(passed.copied().collect());
-        let place = cut.regions[region].place;
+        extracted.blocks[body].end = End::Return(passed.copied().collect());
+        let place = extracted.regions[region].place;
         let phi = |number: usize| NodeData { def: Def::Phi(region, number as u32), place };
-        let phis: Vec<Node> = (0..values.len()).map(|number| cut.nodes.push(phi(number))).collect();
-        cut.regions[region].root = body;
-        cut.blocks[root].items = steps_before(&cut, region, items, nexts, values);
-        cut.blocks[root].items.push(Item::Region(region));
-        cut.blocks[root].end = End::Return(phis.iter().copied().collect());
-        cut.regions[region].phis = phis;
-        clear_around(&mut cut, region);
-        let cut = in_order(&cut)?;
-        let bound = cut.regions[region].cycle.as_ref().map_or(1, |cycle| u64::from(cycle.bound));
-        let steps = most_steps(&cut, |_| 1) / bound.max(1);
-        Some(Cut { graph: cut, region, steps })
+        let phis: Vec<Node> =
+            (0..values.len()).map(|number| extracted.nodes.push(phi(number))).collect();
+        extracted.regions[region].root = body;
+        extracted.blocks[root].items = steps_before(&extracted, region, items, nexts, values);
+        extracted.blocks[root].items.push(Item::Region(region));
+        extracted.blocks[root].end = End::Return(phis.iter().copied().collect());
+        extracted.regions[region].phis = phis;
+        clear_around(&mut extracted, region);
+        let extracted = in_order(&extracted)?;
+        let bound =
+            extracted.regions[region].cycle.as_ref().map_or(1, |cycle| u64::from(cycle.bound));
+        let steps = most_steps(&extracted, |_| 1) / bound.max(1);
+        Some(ExtractedLoop { graph: extracted, region, steps })
     }
 
     /// The extracted graph with this trip count.
     fn with_trips(&self, count: u64) -> Option<Graph> {
-        let mut cut = self.graph.clone();
-        let body = cut.regions[self.region].root;
-        let last = cut.push_const((count.checked_sub(1)? as f64).to_bits());
-        let number = cut.nodes.iter().find(|(_, data)| data.def == Def::Iteration(self.region));
+        let mut extracted = self.graph.clone();
+        let body = extracted.regions[self.region].root;
+        let last = extracted.push_const((count.checked_sub(1)? as f64).to_bits());
+        let number =
+            extracted.nodes.iter().find(|(_, data)| data.def == Def::Iteration(self.region));
         let number = match number.map(|(node, _)| node) {
             Some(number) => number,
-            None => cut.push_iteration(self.region),
+            None => extracted.push_iteration(self.region),
         };
         let def = Def::Apply(Op::Lt, [number, last, number]);
-        let again = cut.nodes.push(NodeData { def, place: None });
-        cut.blocks[body].items.push(Item::Node(again));
-        let End::Return(passed) = &mut cut.blocks[body].end else { return None };
+        let again = extracted.nodes.push(NodeData { def, place: None });
+        extracted.blocks[body].items.push(Item::Node(again));
+        let End::Return(passed) = &mut extracted.blocks[body].end else { return None };
         *passed.first_mut()? = again;
-        if let Some(cycle) = &mut cut.regions[self.region].cycle {
+        if let Some(cycle) = &mut extracted.regions[self.region].cycle {
             cycle.bound = u32::try_from(count).ok()?;
         }
-        in_order(&cut)
+        in_order(&extracted)
     }
 }
 
 /// The steps before `region` that compute its other operands from the inputs.
 fn steps_before(
-    cut: &Graph,
+    extracted: &Graph,
     region: Region,
     items: &[Item],
     nexts: &[Node],
     values: &[Node],
 ) -> Vec<Item> {
     let mut pending: Vec<Node> = nexts.iter().chain(values).copied().collect();
-    pending.extend(cut.entries(region).iter().map(|entry| entry.first));
-    let inner = blocks_inside(cut, region).into_iter().flat_map(|block| &cut.blocks[block].items);
+    pending.extend(extracted.entries(region).iter().map(|entry| entry.first));
+    let inner = blocks_inside(extracted, region)
+        .into_iter()
+        .flat_map(|block| &extracted.blocks[block].items);
     let mut inside = HashSet::new();
     for &item in items.iter().chain(inner) {
         match item {
             Item::Node(node) => {
                 inside.insert(node);
-                pending.extend(cut.operands(node));
+                pending.extend(extracted.operands(node));
             }
-            Item::Region(inner) => pending.extend(cut.entries(inner).iter().map(|of| of.first)),
+            Item::Region(inner) => {
+                pending.extend(extracted.entries(inner).iter().map(|of| of.first))
+            }
             _ => {}
         }
     }
     let mut steps = BTreeSet::new();
     while let Some(node) = pending.pop() {
-        let is_step = matches!(cut.nodes[node].def, Def::Apply(..)) && !inside.contains(&node);
+        let is_step =
+            matches!(extracted.nodes[node].def, Def::Apply(..)) && !inside.contains(&node);
         if is_step && steps.insert(node.index()) {
-            pending.extend(cut.operands(node));
+            pending.extend(extracted.operands(node));
         }
     }
     steps.into_iter().map(|index| Item::Node(Node::from_index(index))).collect()
 }
 
 /// Clears all blocks, regions and arrays that only the code around `region` uses.
-fn clear_around(cut: &mut Graph, region: Region) {
-    let mut kept = blocks_inside(cut, region);
-    kept.push(cut.root());
+fn clear_around(extracted: &mut Graph, region: Region) {
+    let mut kept = blocks_inside(extracted, region);
+    kept.push(extracted.root());
     let mut read = Vec::new();
     for &block in &kept {
-        for item in &cut.blocks[block].items {
+        for item in &extracted.blocks[block].items {
             if let Item::Node(node) = *item
-                && let Def::Element(access) = cut.nodes[node].def
+                && let Def::Element(access) = extracted.nodes[node].def
             {
-                read.push(cut.accesses[access].array);
+                read.push(extracted.accesses[access].array);
             }
         }
     }
-    let blocks: Vec<Block> = cut.blocks.keys().filter(|block| !kept.contains(block)).collect();
+    let blocks: Vec<Block> =
+        extracted.blocks.keys().filter(|block| !kept.contains(block)).collect();
     for block in blocks {
-        (cut.blocks[block].items, cut.blocks[block].end) = (Vec::new(), End::Open);
+        (extracted.blocks[block].items, extracted.blocks[block].end) = (Vec::new(), End::Open);
     }
-    let is_kept = |cut: &Graph, of: Region| kept.contains(&cut.regions[of].root);
-    let regions: Vec<Region> = cut.regions.keys().filter(|&of| !is_kept(cut, of)).collect();
+    let is_kept = |extracted: &Graph, of: Region| kept.contains(&extracted.regions[of].root);
+    let regions: Vec<Region> =
+        extracted.regions.keys().filter(|&of| !is_kept(extracted, of)).collect();
     for of in regions {
-        (cut.regions[of].phis, cut.regions[of].cycle) = (Vec::new(), None);
+        (extracted.regions[of].phis, extracted.regions[of].cycle) = (Vec::new(), None);
     }
-    let arrays: Vec<Array> = cut.arrays.keys().filter(|array| !read.contains(array)).collect();
+    let arrays: Vec<Array> =
+        extracted.arrays.keys().filter(|array| !read.contains(array)).collect();
     for unread in arrays {
-        cut.arrays[unread] = ArrayData::Constants(Vec::new().into());
+        extracted.arrays[unread] = ArrayData::Constants(Vec::new().into());
     }
 }

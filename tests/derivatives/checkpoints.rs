@@ -209,7 +209,7 @@ fn history(bound: u32) -> Graph {
             let (region, entries) = b.begin_loop(bound, &[value], None);
             let mut next = b.apply(Op::Sin, &[entries[0]]);
             if let Some((before, node)) = loops[0] {
-                let past = b.past(before, node, bound - 1, &[(region, -1)]);
+                let past = b.saved(before, node, bound - 1, &[(region, -1)]);
                 next = b.apply(Op::Mul, &[next, past]);
             }
             loops[index] = Some((region, next));

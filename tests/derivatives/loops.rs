@@ -235,7 +235,7 @@ fn a_history_that_a_second_loop_reads_backwards() {
             let y = b.element(at(history, 2, &[(second, -1)]));
             vec![b.apply(Op::MulAdd, &[w, y, e[0]])]
         });
-        let again = b.past(first, square, 1, &[]);
+        let again = b.saved(first, square, 1, &[]);
         let sum = b.apply(Op::Add, &[sum[0], again]);
         b.apply(Op::Add, &[sum, last[0]])
     });

@@ -18,7 +18,7 @@ pub(super) enum Arg {
     Leaf(Leaf),
     /// An element of inputs or saved values.
     Element {
-        row: ArraySource,
+        array: ArraySource,
         base: u32,
         strides: Strides,
     },
@@ -60,37 +60,37 @@ pub(super) enum Leaf {
 }
 
 /// The new graph with its constants, inputs, arrays, accesses and elements, for reuse.
-pub(super) struct Output {
+pub(super) struct OutputGraph {
     pub(super) graph: Graph,
     constants: HashMap<u64, Node>,
     inputs: HashMap<u32, Node>,
-    rows: HashMap<ArraySource, Array>,
+    arrays: HashMap<ArraySource, Array>,
     tables: HashMap<Rc<[Leaf]>, Array>,
     accesses: HashMap<(Array, u32, Strides), Access>,
     elements: HashMap<(Block, Access), Node>,
     /// The iteration numbers of loops.
     numbers: HashMap<Region, Node>,
     /// The φs with the values of nodes in the last iterations of their loops.
-    lasts: HashMap<(Node, u32), Node>,
+    finals: HashMap<(Node, u32), Node>,
     /// True if an operand has no form in the new graph.
     has_failed: bool,
 }
 
-impl Output {
+impl OutputGraph {
     /// A graph of the same inputs and places as `old`.
     pub(super) fn new(old: &Graph) -> Self {
         let graph = old.emptied();
         let inputs = graph.input_nodes().map(|(node, number)| (number, node)).collect();
-        Output {
+        OutputGraph {
             graph,
             inputs,
             constants: HashMap::new(),
-            rows: HashMap::new(),
+            arrays: HashMap::new(),
             tables: HashMap::new(),
             accesses: HashMap::new(),
             elements: HashMap::new(),
             numbers: HashMap::new(),
-            lasts: HashMap::new(),
+            finals: HashMap::new(),
             has_failed: false,
         }
     }
@@ -124,21 +124,21 @@ impl Output {
     }
 
     /// Records that `phi` is the value of `node` in iteration `last`, the last one of its loop.
-    pub(super) fn set_last(&mut self, node: Node, last: u32, phi: Node) {
-        self.lasts.insert((node, last), phi);
+    pub(super) fn set_final(&mut self, node: Node, last: u32, phi: Node) {
+        self.finals.insert((node, last), phi);
     }
 
     /// The node of `arg`, appended to `block` if it is new.
     pub(super) fn node(&mut self, arg: &Arg, block: Block, place: Option<PlaceId>) -> Node {
         let (array, base, strides) = match arg {
             &Arg::Leaf(leaf) => return self.leaf(leaf),
-            Arg::Element { row, base, strides } => {
-                if let (ArraySource::Saved(node), true) = (row, strides.is_empty())
-                    && let Some(&phi) = self.lasts.get(&(*node, *base))
+            Arg::Element { array, base, strides } => {
+                if let (ArraySource::Saved(node), true) = (array, strides.is_empty())
+                    && let Some(&phi) = self.finals.get(&(*node, *base))
                 {
                     return phi;
                 }
-                (self.row(*row), *base, strides)
+                (self.array(*array), *base, strides)
             }
             Arg::Table { leaves, strides } => (self.table(leaves), 0, strides),
             Arg::Saved(_) => {
@@ -171,11 +171,11 @@ impl Output {
         }
     }
 
-    fn row(&mut self, row: ArraySource) -> Array {
+    fn array(&mut self, array: ArraySource) -> Array {
         let graph = &mut self.graph;
         let (active, inactive) = (graph.active as u32, graph.inactive as u32);
-        *self.rows.entry(row).or_insert_with(|| {
-            graph.arrays.push(match row {
+        *self.arrays.entry(array).or_insert_with(|| {
+            graph.arrays.push(match array {
                 ArraySource::Active => ArrayData::Inputs { first: 0, count: active },
                 ArraySource::Inactive => ArrayData::Inputs { first: active, count: inactive },
                 ArraySource::Saved(node) => ArrayData::Saved(node),
@@ -209,8 +209,8 @@ impl Output {
         block: Block,
         place: Option<PlaceId>,
     ) -> Arg {
-        let even = || element(args, inside, &self.graph);
-        if let Some(arg) = same(args).or_else(even).or_else(|| table(args, inside)) {
+        let progression = || element(args, inside, &self.graph);
+        if let Some(arg) = same(args).or_else(progression).or_else(|| table(args, inside)) {
             return arg;
         }
         let nodes: Vec<Arg> =
@@ -228,28 +228,28 @@ fn same(args: &[Arg]) -> Option<Arg> {
 /// The access, if `args` are elements of one array in arithmetic progression.
 fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
     let place = |arg: &Arg| match arg {
-        Arg::Element { row, base, .. } => Some((*row, i64::from(*base))),
+        Arg::Element { array, base, .. } => Some((*array, i64::from(*base))),
         Arg::Leaf(Leaf::Node(node)) => match graph.nodes[*node].def {
             Def::Input(number) => {
-                let (row, number) = ArraySource::of_input(graph, number);
-                Some((row, i64::from(number)))
+                let (array, number) = ArraySource::of_input(graph, number);
+                Some((array, i64::from(number)))
             }
             _ => None,
         },
         Arg::Leaf(Leaf::Const(_)) | Arg::Table { .. } | Arg::Saved(_) => None,
     };
     let [first, second, ..] = args else { return None };
-    let (row, base) = place(first)?;
+    let (array, base) = place(first)?;
     let by = place(second)?.1 - base;
     let fits = |(arg, index): (&Arg, i64)| {
-        place(arg) == Some((row, base + by * index)) && strides_of(arg) == strides_of(first)
+        place(arg) == Some((array, base + by * index)) && strides_of(arg) == strides_of(first)
     };
     if !args.iter().zip(0..).all(fits) {
         return None;
     }
     let mut strides: Strides = strides_of(first).into();
     strides.push((inside, i32::try_from(by).ok()?));
-    Some(Arg::Element { row, base: u32::try_from(base).ok()?, strides })
+    Some(Arg::Element { array, base: u32::try_from(base).ok()?, strides })
 }
 
 fn strides_of(arg: &Arg) -> &[(Region, i32)] {

@@ -5,16 +5,16 @@ use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 use super::RerollLimits;
-use super::ready::{past, ready};
-use super::roll::{pass, roll};
-use super::search::Homes;
-use super::shape::{Inner, Ref, Scope, ScopeBlock, ScopeEnd, Shape, Shapes, Step};
+use super::roll::{roll, roll_repeatedly};
+use super::search::Definitions;
+use super::template::{Inner, Ref, Scope, ScopeBlock, ScopeEnd, Step, Template, Templates};
+use super::trace_loops::{saved_element, trace_loop};
 use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{ArrayData, Block, Def, End, Graph, Item, Node, Region};
 
 /// A rolled graph as one scope.
-pub(super) struct Whole {
+pub(super) struct Collected {
     pub(super) scope: Scope,
     /// Its operands: inputs and constants.
     pub(super) operands: SmallVec<[Node; 3]>,
@@ -26,10 +26,14 @@ pub(super) struct Whole {
 
 /// Collects the steps of `graph` and rolls each block; `None` if it has replays, or loops that
 /// are no trace loops.
-pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits) -> Option<Whole> {
+pub(super) fn collect(
+    graph: &Graph,
+    templates: &mut Templates,
+    limits: &RerollLimits,
+) -> Option<Collected> {
     let is_plain = |region: Region| {
         let data = &graph.regions[region];
-        data.replays.is_none() && (data.cycle.is_none() || ready(graph, region).is_some())
+        data.replays.is_none() && (data.cycle.is_none() || trace_loop(graph, region).is_some())
     };
     if !graph.regions.keys().all(is_plain) {
         return None;
@@ -43,13 +47,13 @@ pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits)
     let tree = Tree {
         lists: PrimaryMap::filled(Vec::new(), graph.blocks.len()),
         ends: graph.blocks.values().map(|block| block.end.clone()).collect(),
-        numbers: Homes::new(graph).with_room(room),
+        numbers: Definitions::new(graph).with_room(room),
     };
     let mut collect = Collect {
         graph,
-        shapes,
+        templates,
         limits,
-        homes: Homes::new(graph).with_room(room),
+        definitions: Definitions::new(graph).with_room(room),
         tree,
         weights: PrimaryMap::filled(0, graph.blocks.len()),
         next: graph.nodes.len(),
@@ -67,14 +71,14 @@ pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits)
     }
     let (scope, operands) = collect.scope(graph.root());
     let Collect { loops, chains, .. } = collect;
-    Some(Whole { scope, operands, loops: loops + chains, chains })
+    Some(Collected { scope, operands, loops: loops + chains, chains })
 }
 
 pub(super) struct Collect<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) shapes: &'a mut Shapes,
+    pub(super) templates: &'a mut Templates,
     pub(super) limits: &'a RerollLimits,
-    pub(super) homes: Homes<'a>,
+    pub(super) definitions: Definitions<'a>,
     pub(super) tree: Tree<'a>,
     /// The weight of each block of the current tree and the blocks below it.
     pub(super) weights: PrimaryMap<Block, u64>,
@@ -91,7 +95,7 @@ pub(super) struct Tree<'a> {
     pub(super) lists: PrimaryMap<Block, Vec<Step>>,
     pub(super) ends: PrimaryMap<Block, End>,
     /// The numbers of the outputs in the current scope.
-    numbers: Homes<'a>,
+    numbers: Definitions<'a>,
 }
 
 impl Collect<'_> {
@@ -110,29 +114,29 @@ impl Collect<'_> {
                     Def::Const(bits) if op == Op::Powi => Some(bits),
                     _ => None,
                 };
-                let shape = Shape::Apply { op, exponent, place: data.place };
-                let shape = self.shapes.intern(shape, 1, 1);
+                let template = Template::Apply { op, exponent, place: data.place };
+                let template = self.templates.intern(template, 1, 1);
                 let operands = SmallVec::from_slice(&args[..op.arity()]);
-                Step { shape, operands, outputs: SmallVec::from_slice(&[node]) }
+                Step { template, operands, outputs: SmallVec::from_slice(&[node]) }
             }
             Item::Guard { condition, expect } => {
-                let shape = self.shapes.intern(Shape::Guard { expect }, 0, 1);
+                let template = self.templates.intern(Template::Guard { expect }, 0, 1);
                 let operands = SmallVec::from_slice(&[condition]);
-                Step { shape, operands, outputs: SmallVec::new() }
+                Step { template, operands, outputs: SmallVec::new() }
             }
             Item::Region(region) if self.graph.regions[region].cycle.is_some() => {
-                self.ready(region)?
+                self.trace_loop_step(region)?
             }
             Item::Region(region) => {
                 let data = &self.graph.regions[region];
                 let (scope, operands) = self.scope(data.root);
                 let inside = scope.blocks.iter().flat_map(|block| &block.steps);
-                let inside: u64 = inside.map(|step| self.shapes.weight(step.shape)).sum();
-                let shape =
-                    Shape::Region { scope, phis: data.phis.len() as u32, place: data.place };
-                let shape = self.shapes.intern(shape, data.phis.len(), 1 + inside);
+                let inside: u64 = inside.map(|step| self.templates.weight(step.template)).sum();
+                let template =
+                    Template::Region { scope, phis: data.phis.len() as u32, place: data.place };
+                let template = self.templates.intern(template, data.phis.len(), 1 + inside);
                 let outputs = SmallVec::from_slice(&data.phis);
-                Step { shape, operands, outputs }
+                Step { template, operands, outputs }
             }
             Item::Fill(_) | Item::Accumulate(..) => return None,
         }))
@@ -146,21 +150,22 @@ impl Collect<'_> {
         if !self.graph.accesses[access].strides.is_empty() {
             return Some(None);
         }
-        let (of, iteration) = past(self.graph, node)?;
-        let shape = self.shapes.intern(Shape::Past { iteration, place: data.place }, 1, 0);
+        let (of, iteration) = saved_element(self.graph, node)?;
+        let template =
+            self.templates.intern(Template::Saved { iteration, place: data.place }, 1, 0);
         let (operands, outputs) = (SmallVec::from_slice(&[of]), SmallVec::from_slice(&[node]));
-        Some(Some(Step { shape, operands, outputs }))
+        Some(Some(Step { template, operands, outputs }))
     }
 
     /// Rolls the tree of `root`, whose lists are complete, and returns it with its operands from
     /// outside.
     pub(super) fn scope(&mut self, root: Block) -> (Scope, SmallVec<[Node; 3]>) {
         self.roll_between_guards(root);
-        self.roll_chains(root);
+        self.roll_exit_chains(root);
         let order = self.tree.order(root);
         for &(block, _) in &order {
             let list = &mut self.tree.lists[block];
-            self.loops += roll(list, self.shapes, &mut self.homes, self.limits);
+            self.loops += roll(list, self.templates, &mut self.definitions, self.limits);
         }
         let scope = self.tree.view(root, 0);
         for &(block, _) in &order {
@@ -181,18 +186,18 @@ impl Collect<'_> {
         for (block, _) in order {
             let list = core::mem::take(&mut self.tree.lists[block]);
             let mut rolled = Vec::with_capacity(list.len());
-            let is_guard = |step: &Step, shapes: &Shapes| {
-                matches!(shapes.get(step.shape), Shape::Guard { .. })
+            let is_guard = |step: &Step, templates: &Templates| {
+                matches!(templates.get(step.template), Template::Guard { .. })
             };
             let mut steps = list.into_iter().peekable();
             while steps.peek().is_some() {
-                let mut part: Vec<Step> = Vec::new();
-                while let Some(step) = steps.next_if(|step| !is_guard(step, self.shapes)) {
-                    part.push(step);
+                let mut between: Vec<Step> = Vec::new();
+                while let Some(step) = steps.next_if(|step| !is_guard(step, self.templates)) {
+                    between.push(step);
                 }
-                pass(&mut part, self.shapes, &mut self.homes, self.limits);
-                rolled.append(&mut part);
-                rolled.extend(steps.next_if(|step| is_guard(step, self.shapes)));
+                roll_repeatedly(&mut between, self.templates, &mut self.definitions, self.limits);
+                rolled.append(&mut between);
+                rolled.extend(steps.next_if(|step| is_guard(step, self.templates)));
             }
             self.tree.lists[block] = rolled;
         }
@@ -211,12 +216,12 @@ impl<'a> Tree<'a> {
         let mut operands = SmallVec::new();
         let mut number = 0;
         let mut blocks = Vec::with_capacity(order.len());
-        for &(block, sides) in &order {
+        for &(block, arms) in &order {
             let list = &self.lists[block][if block == root { first } else { 0 }..];
             let mut steps = Vec::with_capacity(list.len());
             for step in list {
                 let refs = step.operands.iter().map(|&node| self.reference(node, &mut operands));
-                steps.push(Inner { shape: step.shape, operands: refs.collect() });
+                steps.push(Inner { template: step.template, operands: refs.collect() });
                 for &output in &step.outputs {
                     self.numbers.set(output, 0, number);
                     number += 1;
@@ -227,7 +232,7 @@ impl<'a> Tree<'a> {
                     values.iter().map(|&node| self.reference(node, &mut operands)).collect(),
                 ),
                 &End::Branch { condition, .. } => {
-                    let [then, otherwise] = sides;
+                    let [then, otherwise] = arms;
                     let condition = self.reference(condition, &mut operands);
                     ScopeEnd::Branch { condition, then, otherwise }
                 }
@@ -254,11 +259,11 @@ impl<'a> Tree<'a> {
         let mut order: Vec<(Block, [usize; 2])> = Vec::new();
         // With the index of the block above, and the number of the arm.
         let mut pending = vec![(root, 0, 0)];
-        while let Some((block, above, side)) = pending.pop() {
+        while let Some((block, above, arm)) = pending.pop() {
             let here = order.len();
             order.push((block, [0; 2]));
             if here > 0 {
-                order[above].1[side] = here;
+                order[above].1[arm] = here;
             }
             if let End::Branch { then, otherwise, .. } = self.ends[block] {
                 pending.extend([(otherwise, here, 1), (then, here, 0)]);

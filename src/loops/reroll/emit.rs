@@ -6,35 +6,35 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::argument::{Arg, ArraySource, Leaf, Output};
-use super::collect::Whole;
-use super::places::tell_apart;
-use super::ready::{ReadyShape, whole_row};
-use super::shape::{Inner, Ref, Scope, ScopeEnd, Shape, ShapeId, Shapes};
+use super::argument::{Arg, ArraySource, Leaf, OutputGraph};
+use super::collect::Collected;
+use super::places::set_distinct_places;
+use super::template::{Inner, Ref, Scope, ScopeEnd, Template, TemplateId, Templates};
+use super::trace_loops::{TraceLoopFields, whole_array};
 use crate::op::Op;
 use crate::ssa::{Block, Def, End, Graph, Item, Node, PlaceId};
 
-/// The graph of `whole`, which was collected from `old`; `None` if a loop would have to save all
+/// The graph of `collected`, which was collected from `old`; `None` if a loop would have to save all
 /// values of an inner loop.
-pub(super) fn emit(old: &Graph, shapes: &Shapes, whole: &Whole) -> Option<Graph> {
-    let mut output = Output::new(old);
-    let operands = whole.operands.iter().map(|&node| match old.nodes[node].def {
+pub(super) fn emit(old: &Graph, templates: &Templates, collected: &Collected) -> Option<Graph> {
+    let mut output = OutputGraph::new(old);
+    let operands = collected.operands.iter().map(|&node| match old.nodes[node].def {
         Def::Input(number) => Arg::Leaf(Leaf::Node(output.input(number))),
         Def::Const(bits) => Arg::Leaf(Leaf::Const(bits)),
-        _ => whole_row(old, node).unwrap_or(Arg::Leaf(Leaf::Const(0))),
+        _ => whole_array(old, node).unwrap_or(Arg::Leaf(Leaf::Const(0))),
     });
     let operands: Vec<Arg> = operands.collect();
     let root = output.graph.root();
-    let mut emitter = Emitter { shapes, output };
-    emitter.scope(&whole.scope, &operands, root);
+    let mut emitter = Emitter { templates, output };
+    emitter.scope(&collected.scope, &operands, root);
     let mut graph = emitter.output.finish()?;
-    tell_apart(&mut graph);
+    set_distinct_places(&mut graph);
     Some(graph)
 }
 
 pub(super) struct Emitter<'a> {
-    pub(super) shapes: &'a Shapes,
-    pub(super) output: Output,
+    pub(super) templates: &'a Templates,
+    pub(super) output: OutputGraph,
 }
 
 /// The operands of a step.
@@ -79,7 +79,8 @@ impl Locals {
 impl Emitter<'_> {
     pub(super) fn scope(&mut self, scope: &Scope, outer: &[Arg], root: Block) {
         let steps = || scope.blocks.iter().flat_map(|block| &block.steps);
-        let mut locals = Locals::new(steps().map(|step| self.shapes.outputs(step.shape)).sum());
+        let mut locals =
+            Locals::new(steps().map(|step| self.templates.outputs(step.template)).sum());
         steps().flat_map(|step| &step.operands).for_each(|&operand| locals.need(operand));
         for block in &scope.blocks {
             match &block.end {
@@ -98,7 +99,7 @@ impl Emitter<'_> {
             let block = blocks[index];
             for step in &data.steps {
                 let args = step.operands.iter().map(|&operand| resolve(&locals, operand)).collect();
-                self.step(step.shape, args, block, &mut locals);
+                self.step(step.template, args, block, &mut locals);
             }
             let end = match &data.end {
                 ScopeEnd::Return(values) => {
@@ -117,34 +118,41 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn step(&mut self, shape: ShapeId, args: Args, block: Block, locals: &mut Locals) {
-        match self.shapes.get(shape) {
-            Shape::Apply { op, place, .. } => {
+    pub(super) fn step(
+        &mut self,
+        template: TemplateId,
+        args: Args,
+        block: Block,
+        locals: &mut Locals,
+    ) {
+        match self.templates.get(template) {
+            Template::Apply { op, place, .. } => {
                 let args: SmallVec<[Node; 3]> =
                     args.iter().map(|arg| self.output.node(arg, block, *place)).collect();
                 locals.define(self.output.graph.push_apply(block, *op, &args, *place));
             }
-            Shape::Guard { expect } => {
+            Template::Guard { expect } => {
                 let condition = self.output.node(&args[0], block, None);
                 let guard = Item::Guard { condition, expect: *expect };
                 self.output.graph.blocks[block].items.push(guard);
             }
-            Shape::Region { scope, phis, place } => {
+            Template::Region { scope, phis, place } => {
                 let region = self.output.graph.push_region(block, None, *place);
                 let root = self.output.graph.regions[region].root;
                 self.scope(scope, &args, root);
                 (0..*phis).for_each(|_| locals.define(self.output.graph.push_phi(region)));
             }
-            Shape::Ready { times, scope, params, entries, kept, phis, place } => {
-                let (times, entries, kept) = (*times, *entries, *kept);
+            Template::TraceLoop { times, scope, params, entries, saved, phis, place } => {
+                let (times, entries, saved) = (*times, *entries, *saved);
                 let (phis, place) = (*phis, *place);
-                let shape = ReadyShape { times, scope, params, entries, kept, phis, place };
-                self.again(&shape, &args, block, locals);
+                let template =
+                    TraceLoopFields { times, scope, params, entries, saved, phis, place };
+                self.emit_trace_loop(&template, &args, block, locals);
             }
-            Shape::Past { iteration, .. } => {
+            Template::Saved { iteration, .. } => {
                 let element = match args[0] {
                     Arg::Saved(node) => Arg::Element {
-                        row: ArraySource::Saved(node),
+                        array: ArraySource::Saved(node),
                         base: *iteration,
                         strides: SmallVec::new(),
                     },
@@ -152,16 +160,16 @@ impl Emitter<'_> {
                 };
                 locals.define_as(element);
             }
-            Shape::While { .. } => {
-                let phis = self.until(shape, &args, block);
+            Template::While { .. } => {
+                let phis = self.emit_exit_loop(template, &args, block);
                 phis.into_iter().for_each(|phi| locals.define(phi));
             }
-            Shape::Loop { times, steps, place } => {
+            Template::Loop { times, steps, place } => {
                 let first = locals.next;
-                locals.next += self.shapes.outputs(shape);
+                locals.next += self.templates.outputs(template);
                 let needed = (first..locals.next).filter(|&number| locals.needed[number]);
                 let needed: Vec<usize> = needed.map(|number| number - first).collect();
-                let outputs = self.looped(*times, steps, &args, &needed, block, *place);
+                let outputs = self.emit_loop(*times, steps, &args, &needed, block, *place);
                 for (number, arg) in needed.into_iter().zip(outputs) {
                     locals.args[first + number] = Some(arg);
                 }
@@ -170,7 +178,7 @@ impl Emitter<'_> {
     }
 
     /// Emits a loop, and returns its `needed` outputs.
-    fn looped(
+    fn emit_loop(
         &mut self,
         times: u32,
         steps: &[Inner],
@@ -179,7 +187,7 @@ impl Emitter<'_> {
         block: Block,
         place: Option<PlaceId>,
     ) -> Vec<Arg> {
-        let width = steps.iter().map(|step| self.shapes.outputs(step.shape)).sum();
+        let width = steps.iter().map(|step| self.templates.outputs(step.template)).sum();
         let mut locals = Locals::new(width);
         steps.iter().flat_map(|step| &step.operands).for_each(|&operand| locals.need(operand));
         needed.iter().for_each(|number| locals.needed[number % width] = true);
@@ -194,7 +202,7 @@ impl Emitter<'_> {
         for step in steps {
             let args = operands.by_ref().take(step.operands.len());
             let args = args.map(|operand| operand.arg(&locals, &phis)).collect();
-            self.step(step.shape, args, body, &mut locals);
+            self.step(step.template, args, body, &mut locals);
         }
         let nexts = self.nexts(&carried, &locals, &phis, body, place);
         let values: Vec<Node> = needed
@@ -205,20 +213,20 @@ impl Emitter<'_> {
         let most = self.output.constant(f64::from(last).to_bits());
         let again = self.output.graph.push_apply(body, Op::Lt, &[number, most], place);
         let iteration = |number: usize| (number / width) as u32;
-        let lasts = needed.iter().zip(&values).filter(|(number, _)| iteration(**number) == last);
-        let lasts: Vec<Node> = lasts.map(|(_, &value)| value).collect();
-        let passed = [again].into_iter().chain(nexts).chain(lasts.iter().copied());
+        let finals = needed.iter().zip(&values).filter(|(number, _)| iteration(**number) == last);
+        let finals: Vec<Node> = finals.map(|(_, &value)| value).collect();
+        let passed = [again].into_iter().chain(nexts).chain(finals.iter().copied());
         self.output.graph.blocks[body].end = End::Return(passed.collect());
-        for value in lasts {
+        for value in finals {
             let phi = self.output.graph.push_phi(region);
-            self.output.set_last(value, last, phi);
+            self.output.set_final(value, last, phi);
         }
-        let past = |(&number, node): (&usize, Node)| Arg::Element {
-            row: ArraySource::Saved(node),
+        let saved = |(&number, node): (&usize, Node)| Arg::Element {
+            array: ArraySource::Saved(node),
             base: iteration(number),
             strides: SmallVec::new(),
         };
-        needed.iter().zip(values).map(past).collect()
+        needed.iter().zip(values).map(saved).collect()
     }
 
     /// The operands of these steps with the places of the steps.
@@ -228,7 +236,7 @@ impl Emitter<'_> {
         place: Option<PlaceId>,
     ) -> Vec<(Ref, Option<PlaceId>)> {
         let of_step = |step: &Inner| {
-            let place = self.shapes.place(step.shape).or(place);
+            let place = self.templates.place(step.template).or(place);
             step.operands.iter().map(move |&operand| (operand, place)).collect::<Vec<_>>()
         };
         steps.iter().flat_map(of_step).collect()

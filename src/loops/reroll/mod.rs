@@ -5,17 +5,12 @@
 //! template. The algorithm:
 //!
 //! 1. `collect`: a list of steps for each block; a region is one step.
-//!
 //! 2. `period`: periodic runs of templates in a list.
-//!
 //! 3. `search`: which periodic runs are loops, by their operands.
-//!
 //! 4. `roll`: makes each loop one step and repeats, so that outer loops are found around inner
 //!    ones.
-//!
 //! 5. `exit_chain`: loops with a data-dependent exit, from chains of branches.
-//!
-//! 6. `emit` makes the new graph, with `operand` (array accesses for operands that vary) and
+//! 6. `emit` makes the new graph, with `argument` (array accesses for operands that vary) and
 //!    `exits` (loops with exits); `places` gives nested loops distinct source places.
 //!
 //! Two passes prepare the graph: `jump_threading`, for regions that only choose an exit, and
@@ -26,21 +21,21 @@
 //! found.
 
 mod argument;
-mod chain;
 mod collect;
 mod emit;
-mod flatten;
-mod leave;
+mod exit_chain;
+mod exits;
+mod jump_threading;
 mod period;
 mod places;
-mod ready;
 mod roll;
 mod search;
-mod shape;
-mod thread;
+mod template;
+mod trace_loops;
+mod unroll;
 
 use crate::ssa::{End, Graph};
-use ready::has_only_ready_loops;
+use trace_loops::has_only_trace_loops;
 
 /// The limits of [`reroll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +56,7 @@ pub struct RerollLimits {
     pub occurrences: u32,
     /// The largest number of iterations that are merged into one, if their operands then form an
     /// arithmetic progression. Default: 4.
-    pub together: u32,
+    pub merged_iterations: u32,
     /// The largest depth of nested loops. Default: 8.
     pub depth: u32,
     /// The largest depth of nested regions; deeper graphs are returned unchanged. Default: 64.
@@ -80,7 +75,7 @@ impl RerollLimits {
         exits: 3,
         distance: 4,
         occurrences: 16,
-        together: 4,
+        merged_iterations: 4,
         depth: 8,
         regions: 64,
         threading: true,
@@ -126,36 +121,39 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
     if nesting(graph) > limits.regions {
         return graph.clone();
     }
-    if has_only_ready_loops(graph) {
-        let mut shapes = shape::Shapes::default();
+    if has_only_trace_loops(graph) {
+        let mut templates = template::Templates::default();
         // Jump threading needs unrolled iterations.
-        if !thread::has_selectors(graph)
-            && let Some(whole) = collect::collect(graph, &mut shapes, &limits)
+        if !jump_threading::has_selectors(graph)
+            && let Some(collected) = collect::collect(graph, &mut templates, &limits)
         {
-            if whole.loops == 0 {
+            if collected.loops == 0 {
                 return graph.clone();
             }
-            if let Some(rolled) = emit::emit(graph, &shapes, &whole) {
+            if let Some(rolled) = emit::emit(graph, &templates, &collected) {
                 return rolled;
             }
         }
-        return reroll(&flatten::flatten(graph), limits);
+        return reroll(&unroll::unroll_trace_loops(graph), limits);
     }
     // Jump threading is kept only if it makes a loop with an exit.
     if limits.threading
-        && let Some(threaded) = thread::thread(graph)
+        && let Some(threaded) = jump_threading::thread_jumps(graph)
     {
-        let mut shapes = shape::Shapes::default();
-        if let Some(whole) = collect::collect(&threaded, &mut shapes, &limits)
-            && whole.chains > 0
-            && let Some(rolled) = emit::emit(&threaded, &shapes, &whole)
+        let mut templates = template::Templates::default();
+        if let Some(collected) = collect::collect(&threaded, &mut templates, &limits)
+            && collected.chains > 0
+            && let Some(rolled) = emit::emit(&threaded, &templates, &collected)
         {
             return rolled;
         }
     }
-    let mut shapes = shape::Shapes::default();
-    let whole = collect::collect(graph, &mut shapes, &limits).filter(|whole| whole.loops > 0);
-    whole.and_then(|whole| emit::emit(graph, &shapes, &whole)).unwrap_or_else(|| graph.clone())
+    let mut templates = template::Templates::default();
+    let collected =
+        collect::collect(graph, &mut templates, &limits).filter(|collected| collected.loops > 0);
+    collected
+        .and_then(|collected| emit::emit(graph, &templates, &collected))
+        .unwrap_or_else(|| graph.clone())
 }
 
 /// The depth of nested regions in `graph`.

@@ -3,11 +3,11 @@
 use hashbrown::HashMap;
 
 use super::RerollLimits;
-use super::shape::ShapeId;
+use super::template::TemplateId;
 
 /// A run in which each template equals the one a period before, from the second period on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Run {
+pub(super) struct PeriodicRun {
     pub(super) period: usize,
     pub(super) start: usize,
     pub(super) end: usize,
@@ -18,13 +18,13 @@ const WORK: usize = 64;
 
 /// The runs of at least as many periods as a loop needs iterations, short periods first. Periods
 /// are the distances of a template to its last few occurrences.
-pub(super) fn runs(shapes: &[ShapeId], limits: &RerollLimits) -> Vec<Run> {
-    let count = shapes.len();
+pub(super) fn runs(templates: &[TemplateId], limits: &RerollLimits) -> Vec<PeriodicRun> {
+    let count = templates.len();
     let iterations = limits.iterations.max(2) as usize;
     let longest = count / iterations;
     let mut last = HashMap::with_capacity(count.min(1 << 10));
     let previous: Vec<Option<usize>> =
-        shapes.iter().enumerate().map(|(at, &shape)| last.insert(shape, at)).collect();
+        templates.iter().enumerate().map(|(at, &template)| last.insert(template, at)).collect();
     let mut runs = Vec::new();
     // The end of the last run compared for each period.
     let mut ends = vec![0; longest + 1];
@@ -39,12 +39,12 @@ pub(super) fn runs(shapes: &[ShapeId], limits: &RerollLimits) -> Vec<Run> {
                 continue;
             }
             let mut end = at + 1;
-            while end < count && shapes[end] == shapes[end - period] {
+            while end < count && templates[end] == templates[end - period] {
                 end += 1;
             }
             ends[period] = end;
             if end - start >= period * iterations {
-                runs.push(Run { period, start, end });
+                runs.push(PeriodicRun { period, start, end });
             }
             work = work.saturating_sub(end - at);
         }
@@ -62,9 +62,9 @@ mod tests {
     use crate::entity::Entity;
 
     fn found(text: &str) -> Vec<(usize, usize, usize)> {
-        let shapes: Vec<ShapeId> =
-            text.bytes().map(|byte| ShapeId::from_index(usize::from(byte))).collect();
-        let runs = runs(&shapes, &RerollLimits::default());
+        let templates: Vec<TemplateId> =
+            text.bytes().map(|byte| TemplateId::from_index(usize::from(byte))).collect();
+        let runs = runs(&templates, &RerollLimits::default());
         runs.iter().map(|run| (run.period, run.start, run.end)).collect()
     }
 

@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 use crate::ssa::{Block, End, Graph, Item, PlaceId, Region};
 
 /// Gives each loop with the place of an inner loop the place of a step of its own, if it has one.
-pub(super) fn tell_apart(graph: &mut Graph) {
+pub(super) fn set_distinct_places(graph: &mut Graph) {
     let mut regions = Vec::new();
     for block in graph.preorder() {
         regions.extend(graph.regions_of(block));

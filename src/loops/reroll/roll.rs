@@ -4,57 +4,57 @@ use smallvec::SmallVec;
 
 use super::RerollLimits;
 use super::period::runs;
-use super::search::{Homes, Repetition, Search, Source, Span};
-use super::shape::{Inner, Ref, Shape, ShapeId, Shapes, Step};
+use super::search::{Definitions, Repetition, Search, Source, Span};
+use super::template::{Inner, Ref, Step, Template, TemplateId, Templates};
 use crate::ssa::Node;
 
 /// Rolls `steps`; returns the number of loops in the list.
 pub(super) fn roll(
     steps: &mut Vec<Step>,
-    shapes: &mut Shapes,
-    homes: &mut Homes<'_>,
+    templates: &mut Templates,
+    definitions: &mut Definitions<'_>,
     limits: &RerollLimits,
 ) -> usize {
-    pass(steps, shapes, homes, limits);
-    if part(steps, shapes, homes, limits) {
-        pass(steps, shapes, homes, limits);
+    roll_repeatedly(steps, templates, definitions, limits);
+    if split_loops(steps, templates, definitions, limits) {
+        roll_repeatedly(steps, templates, definitions, limits);
     }
-    unroll_gathering(steps, shapes, homes, limits);
-    steps.iter().filter(|step| is_loop(step, shapes)).count()
+    unroll_copying(steps, templates, definitions, limits);
+    steps.iter().filter(|step| is_loop(step, templates)).count()
 }
 
-fn is_loop(step: &Step, shapes: &Shapes) -> bool {
-    matches!(shapes.get(step.shape), Shape::Loop { .. })
+fn is_loop(step: &Step, templates: &Templates) -> bool {
+    matches!(templates.get(step.template), Template::Loop { .. })
 }
 
 /// Rolls until nothing repeats.
-pub(super) fn pass(
+pub(super) fn roll_repeatedly(
     steps: &mut Vec<Step>,
-    shapes: &mut Shapes,
-    homes: &mut Homes<'_>,
+    templates: &mut Templates,
+    definitions: &mut Definitions<'_>,
     limits: &RerollLimits,
 ) {
     for _ in 0..limits.depth {
-        let list: Vec<ShapeId> = steps.iter().map(|step| step.shape).collect();
+        let list: Vec<TemplateId> = steps.iter().map(|step| step.template).collect();
         let runs = runs(&list, limits);
         if runs.is_empty() {
             break;
         }
-        settle(steps, homes);
-        let found = Search::new(steps, shapes, homes, limits).repetitions(&runs);
+        set_definitions(steps, definitions);
+        let found = Search::new(steps, templates, definitions, limits).repetitions(&runs);
         if found.is_empty() {
             break;
         }
-        *steps = replace(core::mem::take(steps), &found, shapes);
+        *steps = replace(core::mem::take(steps), &found, templates);
     }
 }
 
 /// Records the definitions of all outputs of `steps`.
-pub(super) fn settle(steps: &[Step], homes: &mut Homes<'_>) {
-    homes.begin();
+pub(super) fn set_definitions(steps: &[Step], definitions: &mut Definitions<'_>) {
+    definitions.begin();
     for (index, step) in steps.iter().enumerate() {
         let outputs = step.outputs.iter().enumerate();
-        outputs.for_each(|(output, &node)| homes.set(node, index, output));
+        outputs.for_each(|(output, &node)| definitions.set(node, index, output));
     }
 }
 
@@ -62,45 +62,45 @@ pub(super) fn settle(steps: &[Step], homes: &mut Homes<'_>) {
 /// any.
 ///
 /// This comes after rolling, because split loops do not repeat.
-fn part(
+fn split_loops(
     steps: &mut Vec<Step>,
-    shapes: &mut Shapes,
-    homes: &mut Homes<'_>,
+    templates: &mut Templates,
+    definitions: &mut Definitions<'_>,
     limits: &RerollLimits,
 ) -> bool {
     let (mut flat, mut loops) = (Vec::new(), Vec::new());
     for step in steps.iter() {
         let start = flat.len();
-        match shapes.get(step.shape) {
-            Shape::Loop { times, steps: body, .. } => {
-                unroll(step, *times as usize, body, shapes, &mut flat);
+        match templates.get(step.template) {
+            Template::Loop { times, steps: body, .. } => {
+                unroll(step, *times as usize, body, templates, &mut flat);
                 loops.push(Span { start, period: body.len(), times: *times as usize });
             }
             _ => flat.push(step.clone()),
         }
     }
-    settle(&flat, homes);
-    let parts = Search::new(&flat, shapes, homes, limits).parts(&loops);
-    if parts.iter().all(Vec::is_empty) {
+    set_definitions(&flat, definitions);
+    let pieces = Search::new(&flat, templates, definitions, limits).split(&loops);
+    if pieces.iter().all(Vec::is_empty) {
         return false;
     }
     let mut new = Vec::new();
-    let mut of_loops = loops.iter().zip(&parts);
+    let mut of_loops = loops.iter().zip(&pieces);
     for step in steps.drain(..) {
-        if !is_loop(&step, shapes) {
+        if !is_loop(&step, templates) {
             new.push(step);
             continue;
         }
-        let Some((span, parts)) = of_loops.next() else { continue };
-        if parts.is_empty() {
+        let Some((span, pieces)) = of_loops.next() else { continue };
+        if pieces.is_empty() {
             new.push(step);
             continue;
         }
         let mut at = span.start;
-        for part in parts {
-            new.extend_from_slice(&flat[at..part.span.start]);
-            at = part.span.end();
-            new.push(looped(&flat[part.span.start..at], part, shapes));
+        for piece in pieces {
+            new.extend_from_slice(&flat[at..piece.span.start]);
+            at = piece.span.end();
+            new.push(loop_step(&flat[piece.span.start..at], piece, templates));
         }
         new.extend_from_slice(&flat[at..span.end()]);
     }
@@ -109,27 +109,27 @@ fn part(
 }
 
 /// Unrolls loops for which more operands are copied to arrays than the loop has work.
-fn unroll_gathering(
+fn unroll_copying(
     steps: &mut Vec<Step>,
-    shapes: &Shapes,
-    homes: &mut Homes<'_>,
+    templates: &Templates,
+    definitions: &mut Definitions<'_>,
     limits: &RerollLimits,
 ) {
-    if !steps.iter().any(|step| is_loop(step, shapes)) {
+    if !steps.iter().any(|step| is_loop(step, templates)) {
         return;
     }
-    settle(steps, homes);
-    let search = Search::new(steps, shapes, homes, limits);
+    set_definitions(steps, definitions);
+    let search = Search::new(steps, templates, definitions, limits);
     let mut new = Vec::with_capacity(steps.len());
     for step in steps.iter() {
-        if let Shape::Loop { times, steps: body, .. } = shapes.get(step.shape) {
+        if let Template::Loop { times, steps: body, .. } = templates.get(step.template) {
             let times = *times as usize;
-            let gathered = body.iter().flat_map(|inner| &inner.operands).map(|&operand| {
+            let copied = body.iter().flat_map(|inner| &inner.operands).map(|&operand| {
                 let Ref::Outer(outer) = operand else { return 0 };
-                search.gathered(&step.operands[outer as usize..][..times])
+                search.copied_operands(&step.operands[outer as usize..][..times])
             });
-            if gathered.sum::<usize>() as u64 * 2 > shapes.weight(step.shape) {
-                unroll(step, times, body, shapes, &mut new);
+            if copied.sum::<usize>() as u64 * 2 > templates.weight(step.template) {
+                unroll(step, times, body, templates, &mut new);
                 continue;
             }
         }
@@ -139,8 +139,8 @@ fn unroll_gathering(
 }
 
 /// The steps of a loop with so many iterations and this body.
-fn unroll(whole: &Step, times: usize, body: &[Inner], shapes: &Shapes, flat: &mut Vec<Step>) {
-    let width = shapes.outputs(whole.shape) / times.max(1);
+fn unroll(whole: &Step, times: usize, body: &[Inner], templates: &Templates, flat: &mut Vec<Step>) {
+    let width = templates.outputs(whole.template) / times.max(1);
     let mut next = 0;
     for iteration in 0..times {
         for step in body {
@@ -155,45 +155,46 @@ fn unroll(whole: &Step, times: usize, body: &[Inner], shapes: &Shapes, flat: &mu
                 }
             };
             let operands = step.operands.iter().map(operand).collect();
-            let end = next + shapes.outputs(step.shape);
+            let end = next + templates.outputs(step.template);
             let outputs = SmallVec::from_slice(&whole.outputs[next..end]);
             next = end;
-            flat.push(Step { shape: step.shape, operands, outputs });
+            flat.push(Step { template: step.template, operands, outputs });
         }
     }
 }
 
 /// Replaces each repetition by a loop.
-fn replace(steps: Vec<Step>, found: &[Repetition], shapes: &mut Shapes) -> Vec<Step> {
+fn replace(steps: Vec<Step>, found: &[Repetition], templates: &mut Templates) -> Vec<Step> {
     let mut new = Vec::new();
     let mut at = 0;
     for repetition in found {
         let span = repetition.span;
         new.extend_from_slice(&steps[at..span.start]);
         at = span.end();
-        new.push(looped(&steps[span.start..at], repetition, shapes));
+        new.push(loop_step(&steps[span.start..at], repetition, templates));
     }
     new.extend_from_slice(&steps[at..]);
     new
 }
 
 /// The loop step for a repetition.
-fn looped(steps: &[Step], repetition: &Repetition, shapes: &mut Shapes) -> Step {
+fn loop_step(steps: &[Step], repetition: &Repetition, templates: &mut Templates) -> Step {
     let Span { period, times, .. } = repetition.span;
     let body = &steps[..period];
     let mut operands = SmallVec::new();
-    let inner = inside(steps, repetition, &mut operands);
-    let place = body.iter().find_map(|step| shapes.place(step.shape));
+    let inner = loop_body(steps, repetition, &mut operands);
+    let place = body.iter().find_map(|step| templates.place(step.template));
     let outputs: SmallVec<[Node; 1]> =
         steps.iter().flat_map(|step| step.outputs.iter().copied()).collect();
-    let shape = Shape::Loop { times: times as u32, steps: inner, place };
-    let weight = body.iter().map(|step| shapes.weight(step.shape)).sum::<u64>() * times as u64;
-    let shape = shapes.intern(shape, outputs.len(), weight);
-    Step { shape, operands, outputs }
+    let template = Template::Loop { times: times as u32, steps: inner, place };
+    let weight =
+        body.iter().map(|step| templates.weight(step.template)).sum::<u64>() * times as u64;
+    let template = templates.intern(template, outputs.len(), weight);
+    Step { template, operands, outputs }
 }
 
 /// The body of the loop for a repetition. Appends the operands of the loop to `operands`.
-pub(super) fn inside(
+pub(super) fn loop_body(
     steps: &[Step],
     repetition: &Repetition,
     operands: &mut SmallVec<[Node; 3]>,
@@ -224,14 +225,14 @@ pub(super) fn inside(
                         distance => Ref::Carried { value, distance, outer },
                     }
                 }
-                Source::Unknown | Source::Before | Source::ArraySource { .. } => {
+                Source::Unknown | Source::LiveIn | Source::Element { .. } => {
                     first(times);
                     Ref::Outer(outer)
                 }
             }
         });
         let refs = refs.collect();
-        inner.push(Inner { shape: step.shape, operands: refs });
+        inner.push(Inner { template: step.template, operands: refs });
     }
     inner
 }

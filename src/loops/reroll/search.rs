@@ -6,27 +6,31 @@
 //! recurrence are left out, and adjacent loops are separated.
 
 use super::RerollLimits;
-use super::period::Run;
-use super::shape::{Shapes, Step};
+use super::period::PeriodicRun;
+use super::template::{Step, Templates};
 use crate::entity::PrimaryMap;
 use crate::ssa::{Array, ArrayData, Def, Graph, Node};
 use crate::trace::Carried;
 
 /// The definition of each node: a step of the current list and the number of the output.
-pub(super) struct Homes<'a> {
+pub(super) struct Definitions<'a> {
     graph: &'a Graph,
-    homes: PrimaryMap<Node, (u32, u32, u32)>,
+    definitions: PrimaryMap<Node, (u32, u32, u32)>,
     list: u32,
 }
 
-impl<'a> Homes<'a> {
+impl<'a> Definitions<'a> {
     pub(super) fn new(graph: &'a Graph) -> Self {
-        Homes { graph, homes: PrimaryMap::filled((0, 0, 0), graph.nodes.len()), list: 0 }
+        Definitions {
+            graph,
+            definitions: PrimaryMap::filled((0, 0, 0), graph.nodes.len()),
+            list: 0,
+        }
     }
 
     /// Makes room for `count` nodes beyond those of the graph.
     pub(super) fn with_room(mut self, count: usize) -> Self {
-        (0..count).for_each(|_| _ = self.homes.push((0, 0, 0)));
+        (0..count).for_each(|_| _ = self.definitions.push((0, 0, 0)));
         self
     }
 
@@ -60,11 +64,11 @@ impl<'a> Homes<'a> {
     }
 
     pub(super) fn set(&mut self, node: Node, step: usize, output: usize) {
-        self.homes[node] = (self.list, step as u32, output as u32);
+        self.definitions[node] = (self.list, step as u32, output as u32);
     }
 
     pub(super) fn get(&self, node: Node) -> Option<(usize, usize)> {
-        let (list, step, output) = self.homes[node];
+        let (list, step, output) = self.definitions[node];
         (list == self.list).then_some((step as usize, output as usize))
     }
 }
@@ -98,9 +102,9 @@ pub(super) enum Source {
     /// No iteration so far.
     Unknown,
     /// A live-in that is no element of an array.
-    Before,
+    LiveIn,
     /// An element of an array: its latest index, and the step from the index before, once known.
-    ArraySource { row: ArraySource, number: usize, by: Option<i64> },
+    Element { array: ArraySource, index: usize, stride: Option<i64> },
     /// An output of a step, `distance` iterations back.
     Inside { distance: usize, step: usize, output: usize },
 }
@@ -119,7 +123,7 @@ pub(super) enum ArraySource {
 /// The search in one list of steps.
 pub(super) struct Search<'a> {
     steps: &'a [Step],
-    homes: &'a Homes<'a>,
+    definitions: &'a Definitions<'a>,
     limits: &'a RerollLimits,
     /// The number of outputs, and the weight, of the steps before each step.
     before: Vec<(usize, u64)>,
@@ -138,35 +142,35 @@ struct Rolled {
 impl<'a> Search<'a> {
     pub(super) fn new(
         steps: &'a [Step],
-        shapes: &'a Shapes,
-        homes: &'a Homes<'a>,
+        templates: &'a Templates,
+        definitions: &'a Definitions<'a>,
         limits: &'a RerollLimits,
     ) -> Self {
         let mut before = vec![(0, 0)];
         let (mut outputs, mut weight) = (0, 0);
         for step in steps {
             outputs += step.outputs.len();
-            weight += shapes.weight(step.shape);
+            weight += templates.weight(step.template);
             before.push((outputs, weight));
         }
         let rolled = |(start, step): (usize, &Step)| {
-            let width = shapes.outputs_of_iteration(step.shape)?;
+            let width = templates.outputs_of_iteration(step.template)?;
             Some(Rolled { start, width })
         };
         let loops = steps.iter().enumerate().map(rolled).collect();
-        Search { steps, homes, limits, before, loops }
+        Search { steps, definitions, limits, before, loops }
     }
 
     /// The loops in `runs`, in the order of the list; of overlapping ones that with the shorter
     /// period.
-    pub(super) fn repetitions(&self, runs: &[Run]) -> Vec<Repetition> {
+    pub(super) fn repetitions(&self, runs: &[PeriodicRun]) -> Vec<Repetition> {
         let mut taken = vec![false; self.steps.len()];
         let (mut found, mut marked) = (Vec::new(), 0);
         for run in runs {
             let mut at = run.start;
             while at < run.end {
                 let free = (at..run.end).find(|&i| taken[i]).unwrap_or(run.end);
-                self.stretch(run.period, at, free, false, &mut found);
+                self.find_loops(run.period, at, free, false, &mut found);
                 at = (free..run.end).find(|&i| !taken[i]).unwrap_or(run.end);
             }
             for Repetition { span, .. } in &found[marked..] {
@@ -181,45 +185,46 @@ impl<'a> Search<'a> {
     /// Splits each loop where its operands stop to form arithmetic progressions of input numbers,
     /// or of outputs of an earlier loop. If they do so only with several iterations merged into
     /// one, these are merged. A loop has no pieces if they would be no better.
-    pub(super) fn parts(&mut self, loops: &[Span]) -> Vec<Vec<Repetition>> {
+    pub(super) fn split(&mut self, loops: &[Span]) -> Vec<Vec<Repetition>> {
         let mut all = Vec::with_capacity(loops.len());
         for &whole in loops {
-            let mut parts = Vec::new();
-            for together in 1..=self.limits.together.max(1) as usize {
-                parts.clear();
-                self.stretch(whole.period * together, whole.start, whole.end(), true, &mut parts);
-                if are_as_good(&parts, whole) {
+            let mut pieces = Vec::new();
+            for factor in 1..=self.limits.merged_iterations.max(1) as usize {
+                pieces.clear();
+                self.find_loops(whole.period * factor, whole.start, whole.end(), true, &mut pieces);
+                if are_better(&pieces, whole) {
                     break;
                 }
             }
-            let stays = matches!(&parts[..], [only] if only.span == whole);
-            if stays || !are_as_good(&parts, whole) {
-                parts.clear();
+            let stays = matches!(&pieces[..], [only] if only.span == whole);
+            if stays || !are_better(&pieces, whole) {
+                pieces.clear();
                 self.set_loop(whole);
             }
-            for part in &parts {
-                self.set_loop(part.span);
+            for piece in &pieces {
+                self.set_loop(piece.span);
             }
-            all.push(parts);
+            all.push(pieces);
         }
         all
     }
 
     /// The number of `operands`, those of one operand of a loop body, that must be copied to an
     /// array of nodes before the loop.
-    pub(super) fn gathered(&self, operands: &[Node]) -> usize {
+    pub(super) fn copied_operands(&self, operands: &[Node]) -> usize {
         let mut source = Some(Source::Unknown);
         for &operand in operands {
-            let row = self.row(operand, self.homes.get(operand));
-            source = source.and_then(|source| before(source, row));
+            let array = self.array(operand, self.definitions.get(operand));
+            source = source.and_then(|source| live_in(source, array));
         }
-        if matches!(source, Some(Source::ArraySource { .. }))
+        if matches!(source, Some(Source::Element { .. }))
             || operands.windows(2).all(|w| w[0] == w[1])
         {
             return 0;
         }
         let is_leaf = |node: Node| {
-            self.homes.input(node).is_some() || self.homes.graph.constant(node).is_some()
+            self.definitions.input(node).is_some()
+                || self.definitions.graph.constant(node).is_some()
         };
         operands.iter().filter(|&&operand| !is_leaf(operand)).count()
     }
@@ -230,7 +235,7 @@ impl<'a> Search<'a> {
     }
 
     /// Finds loops of this period between `at` and `end`.
-    fn stretch(
+    fn find_loops(
         &self,
         period: usize,
         mut at: usize,
@@ -241,15 +246,15 @@ impl<'a> Search<'a> {
         let iterations = self.limits.iterations.max(2) as usize;
         while at + period * iterations <= end {
             let mut repetition = self.longest(period, at, end, strict);
-            if let Some(together) = self.cycle(&repetition).filter(|_| !strict) {
+            if let Some(factor) = self.merge_factor(&repetition).filter(|_| !strict) {
                 let end = repetition.span.end();
-                let grouped = self.longest(period * together, at, end, strict);
+                let grouped = self.longest(period * factor, at, end, strict);
                 if grouped.span.times >= iterations {
                     repetition = grouped;
                 }
             }
             if !strict && repetition.span.times >= iterations {
-                repetition = self.begun_later(repetition, end);
+                repetition = self.rotated(repetition, end);
             }
             let span = repetition.span;
             let weight = self.before[span.end()].1 - self.before[span.start].1;
@@ -263,7 +268,7 @@ impl<'a> Search<'a> {
     }
 
     /// The same loop rotated to end at `end`, if fewer values are carried then.
-    fn begun_later(&self, repetition: Repetition, end: usize) -> Repetition {
+    fn rotated(&self, repetition: Repetition, end: usize) -> Repetition {
         let Span { start, period, times } = repetition.span;
         let later = end - repetition.span.end();
         if later == 0 {
@@ -283,16 +288,16 @@ impl<'a> Search<'a> {
         if !carried.is_less_from(later) {
             return repetition;
         }
-        let begun_later = self.longest(period, start + later, end, false);
-        if begun_later.span.times == times { begun_later } else { repetition }
+        let rotated = self.longest(period, start + later, end, false);
+        if rotated.span.times == times { rotated } else { repetition }
     }
 
     /// The number of iterations after which live-in operands repeat, if they are not the same in
     /// each iteration and not all are constants: so many iterations are merged into one.
-    fn cycle(&self, repetition: &Repetition) -> Option<usize> {
+    fn merge_factor(&self, repetition: &Repetition) -> Option<usize> {
         let Span { start, period, times } = repetition.span;
         let most = (times / self.limits.iterations.max(2) as usize)
-            .min(self.limits.together.max(1) as usize);
+            .min(self.limits.merged_iterations.max(1) as usize);
         if most < 2 {
             return None;
         }
@@ -301,27 +306,27 @@ impl<'a> Search<'a> {
             self.steps[first..first + period].iter().flat_map(|step| &step.operands).copied()
         };
         let constant = |node: Node| {
-            let data = self.homes.graph.nodes.get(node);
-            data.and_then(|_| self.homes.graph.constant(node)).map(f64::to_bits)
+            let data = self.definitions.graph.nodes.get(node);
+            data.and_then(|_| self.definitions.graph.constant(node)).map(f64::to_bits)
         };
         let is_same =
             |a: Node, b: Node| a == b || constant(a).is_some_and(|bits| constant(b) == Some(bits));
         // The live-ins of both iterations are the same.
         let is_alike = |a: usize, b: usize| {
             let mut pairs = operands(a).zip(operands(b)).zip(&repetition.sources);
-            pairs.all(|((a, b), source)| *source != Source::Before || is_same(a, b))
+            pairs.all(|((a, b), source)| *source != Source::LiveIn || is_same(a, b))
         };
-        let together = (1..=most).find(|&back| is_alike(0, back)).filter(|&back| back > 1)?;
-        let is_cycle = (together..times).all(|iteration| is_alike(iteration, iteration - together));
-        let mut cycle = (0..together).flat_map(operands).zip(repetition.sources.iter().cycle());
+        let factor = (1..=most).find(|&back| is_alike(0, back)).filter(|&back| back > 1)?;
+        let is_cycle = (factor..times).all(|iteration| is_alike(iteration, iteration - factor));
+        let mut live_ins = (0..factor).flat_map(operands).zip(repetition.sources.iter().cycle());
         let is_computed = |node: Node| constant(node).is_none();
-        let counts = cycle.any(|(node, source)| *source == Source::Before && is_computed(node));
-        (is_cycle && counts).then_some(together)
+        let counts = live_ins.any(|(node, source)| *source == Source::LiveIn && is_computed(node));
+        (is_cycle && counts).then_some(factor)
     }
 
     /// The step that defines `node`, and the number of the output.
-    pub(super) fn home(&self, node: Node) -> Option<(usize, usize)> {
-        self.homes.get(node)
+    pub(super) fn definition(&self, node: Node) -> Option<(usize, usize)> {
+        self.definitions.get(node)
     }
 
     /// The longest loop that begins at `start`.
@@ -342,15 +347,19 @@ impl<'a> Search<'a> {
             let first = start + times * period;
             for step in &self.steps[first..first + period] {
                 for (&operand, source) in step.operands.iter().zip(&mut sources) {
-                    let home = self.homes.get(operand);
-                    let next = match home.filter(|&(step, _)| step >= start) {
+                    let definition = self.definitions.get(operand);
+                    let next = match definition.filter(|&(step, _)| step >= start) {
                         Some((step, output)) => {
                             let distance = times - (step - start) / period;
                             let step = (step - start) % period;
-                            self.inside(*source, Source::Inside { distance, step, output }, times)
+                            self.from_inside(
+                                *source,
+                                Source::Inside { distance, step, output },
+                                times,
+                            )
                         }
-                        None if strict => before(*source, self.row(operand, home)),
-                        None => before(*source, None),
+                        None if strict => live_in(*source, self.array(operand, definition)),
+                        None => live_in(*source, None),
                     };
                     match next {
                         Some(next) => *source = next,
@@ -363,7 +372,7 @@ impl<'a> Search<'a> {
         for source in &mut sources {
             // Found in the iteration that did not fit.
             if matches!(source, Source::Inside { distance, .. } if *distance >= times) {
-                *source = Source::Before;
+                *source = Source::LiveIn;
             }
         }
         Repetition { span: Span { start, period, times }, sources }
@@ -371,7 +380,7 @@ impl<'a> Search<'a> {
 
     /// The source of an operand that came from `source` before and in this iteration from `here`;
     /// `None` if they do not fit together.
-    fn inside(&self, source: Source, here: Source, iteration: usize) -> Option<Source> {
+    fn from_inside(&self, source: Source, here: Source, iteration: usize) -> Option<Source> {
         let begins = match here {
             Source::Inside { distance, .. } => {
                 distance == iteration && distance <= self.limits.distance as usize
@@ -379,7 +388,7 @@ impl<'a> Search<'a> {
             _ => false,
         };
         let fits = match source {
-            Source::Unknown | Source::Before | Source::ArraySource { .. } => begins,
+            Source::Unknown | Source::LiveIn | Source::Element { .. } => begins,
             Source::Inside { .. } => source == here,
         };
         fits.then_some(here)
@@ -387,13 +396,17 @@ impl<'a> Search<'a> {
 
     /// The array of which `node` is an element, with its index and the number of elements per
     /// iteration.
-    fn row(&self, node: Node, home: Option<(usize, usize)>) -> Option<(ArraySource, usize, usize)> {
-        let Some((step, output)) = home else {
-            if let Some((array, stride, base)) = self.homes.element(node) {
+    fn array(
+        &self,
+        node: Node,
+        definition: Option<(usize, usize)>,
+    ) -> Option<(ArraySource, usize, usize)> {
+        let Some((step, output)) = definition else {
+            if let Some((array, stride, base)) = self.definitions.element(node) {
                 return Some((ArraySource::Elements(array, stride), base, 1));
             }
-            let number = self.homes.input(node)?;
-            let is_active = number < self.homes.graph.active;
+            let number = self.definitions.input(node)?;
+            let is_active = number < self.definitions.graph.active;
             return Some((
                 if is_active { ArraySource::Active } else { ArraySource::Inactive },
                 number,
@@ -408,16 +421,17 @@ impl<'a> Search<'a> {
 
 /// The source of an operand that came from `source` before and now from before the loop, perhaps
 /// from an array; `None` if they do not fit together.
-fn before(source: Source, row: Option<(ArraySource, usize, usize)>) -> Option<Source> {
-    match (source, row) {
-        (Source::Unknown, Some((row, number, _))) => {
-            Some(Source::ArraySource { row, number, by: None })
+fn live_in(source: Source, array: Option<(ArraySource, usize, usize)>) -> Option<Source> {
+    match (source, array) {
+        (Source::Unknown, Some((array, index, _))) => {
+            Some(Source::Element { array, index, stride: None })
         }
-        (Source::Unknown | Source::Before, None) => Some(Source::Before),
-        (Source::ArraySource { row, number, by }, Some((same, now, width))) if row == same => {
-            let added = now as i64 - number as i64;
-            let fits = by.is_none_or(|by| by == added) && added % (width.max(1) as i64) == 0;
-            fits.then_some(Source::ArraySource { row, number: now, by: Some(added) })
+        (Source::Unknown | Source::LiveIn, None) => Some(Source::LiveIn),
+        (Source::Element { array, index, stride }, Some((same, now, width))) if array == same => {
+            let added = now as i64 - index as i64;
+            let fits =
+                stride.is_none_or(|stride| stride == added) && added % (width.max(1) as i64) == 0;
+            fits.then_some(Source::Element { array, index: now, stride: Some(added) })
         }
         _ => None,
     }
@@ -425,9 +439,9 @@ fn before(source: Source, row: Option<(ArraySource, usize, usize)>) -> Option<So
 
 /// Tests whether these pieces can replace the whole loop: they cover at least half of it, and are
 /// few or of equal length.
-fn are_as_good(parts: &[Repetition], whole: Span) -> bool {
-    let inside: usize = parts.iter().map(|part| part.span.end() - part.span.start).sum();
-    let middle = parts.get(1..parts.len().saturating_sub(1)).unwrap_or_default();
+fn are_better(pieces: &[Repetition], whole: Span) -> bool {
+    let from_inside: usize = pieces.iter().map(|piece| piece.span.end() - piece.span.start).sum();
+    let middle = pieces.get(1..pieces.len().saturating_sub(1)).unwrap_or_default();
     let are_even = middle.windows(2).all(|pair| pair[0].span.times == pair[1].span.times);
-    inside * 2 >= whole.end() - whole.start && (parts.len() <= 3 || are_even)
+    from_inside * 2 >= whole.end() - whole.start && (pieces.len() <= 3 || are_even)
 }

@@ -9,19 +9,19 @@ use crate::ssa::graph::{Def, End, Graph, Item, Node};
 
 /// The nodes that a condition or a singular primitive depends on.
 pub(crate) fn control_slice(graph: &Graph, flow: &Flow<'_>) -> PrimaryMap<Node, bool> {
-    let matters = |op, operand, args: &[Node]| {
+    let is_root = |op, operand, args: &[Node]| {
         let has_pole = op == Op::Powi && graph.constant(args[1]) < Some(0.0);
         is_singular(op, operand) || has_pole
     };
-    let needed = needed(graph, flow, matters);
-    graph.nodes.keys().map(|node| needed.contains(&node)).collect()
+    let slice = backward_slice(graph, flow, is_root);
+    graph.nodes.keys().map(|node| slice.contains(&node)).collect()
 }
 
 /// The nodes that a condition depends on, or an operand for which `is_root` holds.
-fn needed(
+fn backward_slice(
     graph: &Graph,
     flow: &Flow<'_>,
-    matters: impl Fn(Op, usize, &[Node]) -> bool,
+    is_root: impl Fn(Op, usize, &[Node]) -> bool,
 ) -> HashSet<Node> {
     let mut pending: Vec<Node> = Vec::new();
     for data in graph.blocks.values() {
@@ -33,7 +33,7 @@ fn needed(
                     let args = graph.nodes[node].args();
                     let operands = args.iter().enumerate();
                     pending
-                        .extend(operands.filter(|&(at, _)| matters(op, at, args)).map(|of| of.1));
+                        .extend(operands.filter(|&(at, _)| is_root(op, at, args)).map(|of| of.1));
                 }
                 Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => {}
             }
@@ -48,11 +48,11 @@ fn needed(
             pending.extend(flow.passed(region, 0));
         }
     }
-    let mut needed = HashSet::new();
+    let mut slice = HashSet::new();
     // Each array is visited once, however many elements are read.
     let mut seen = HashSet::new();
     while let Some(node) = pending.pop() {
-        if !needed.insert(node) {
+        if !slice.insert(node) {
             continue;
         }
         match graph.nodes[node].def {
@@ -65,7 +65,7 @@ fn needed(
             _ => pending.extend(flow.sources(node)),
         }
     }
-    needed
+    slice
 }
 
 #[cfg(test)]
@@ -99,8 +99,8 @@ mod tests {
                 "graph active {} inactive 0\n{text}",
                 if text.starts_with("b0") { 3 } else { 2 }
             ))?;
-            let decisive = control_slice(&graph, &Flow::of(&graph));
-            let found = decisive.iter().filter(|&(_, &is_decisive)| is_decisive);
+            let slice = control_slice(&graph, &Flow::of(&graph));
+            let found = slice.iter().filter(|&(_, &is_in_slice)| is_in_slice);
             let found: Vec<usize> = found.map(|(node, _)| node.index()).collect();
             assert_eq!(found, expected, "{graph}");
         }

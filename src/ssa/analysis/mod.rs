@@ -13,5 +13,5 @@ pub(crate) use block_profile::block_profile;
 pub(crate) use control_slice::control_slice;
 pub use nest::{Nest, most_steps};
 pub use value_flow::Flow;
-pub(in crate::ssa) use value_flow::matters;
+pub(in crate::ssa) use value_flow::is_value_used;
 pub(crate) use value_flow::uses;

@@ -40,9 +40,9 @@ impl Nest {
         for block in graph.preorder() {
             let (here, around) = (nest.block_regions[block], nest.block_loops[block]);
             if let End::Branch { then, otherwise, .. } = graph.blocks[block].end {
-                for side in [then, otherwise] {
-                    nest.block_regions[side] = here;
-                    nest.block_loops[side] = around;
+                for arm in [then, otherwise] {
+                    nest.block_regions[arm] = here;
+                    nest.block_loops[arm] = around;
                 }
             }
             for item in &graph.blocks[block].items {

@@ -98,7 +98,7 @@ impl<'a> Flow<'a> {
 /// Tests whether value number `number` of a leaf of `region` is used. After a leaf that certainly
 /// continues the loop the values for φs are not; after one that certainly ends it, those for
 /// entry φs are not.
-pub(crate) fn matters(graph: &Graph, region: Region, values: &[Node], number: usize) -> bool {
+pub(crate) fn is_value_used(graph: &Graph, region: Region, values: &[Node], number: usize) -> bool {
     let (decides, nexts) = graph.passed_before_phis(region);
     let again = (decides == 1).then(|| values.first().copied()).flatten();
     match again.and_then(|again| graph.constant(again)) {

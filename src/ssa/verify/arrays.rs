@@ -45,12 +45,12 @@ fn are_inputs(graph: &Graph, first: u32, count: u32) -> bool {
 }
 
 fn check_outputs(graph: &Graph) -> Result<(), VerifyError> {
-    let rows = graph.output_rows();
+    let arrays = graph.output_arrays();
     let end = |&(_, first, count): &(_, u32, u32)| u64::from(first) + u64::from(count);
-    if let Some(pair) = rows.windows(2).find(|pair| u64::from(pair[1].1) < end(&pair[0])) {
+    if let Some(pair) = arrays.windows(2).find(|pair| u64::from(pair[1].1) < end(&pair[0])) {
         return Err(at_array(graph, pair[1].0, "has outputs of another array"));
     }
-    let (outputs, last) = (graph.outputs() as u64, rows.last());
+    let (outputs, last) = (graph.outputs() as u64, arrays.last());
     match last.filter(|last| end(last) > outputs) {
         Some(&(array, ..)) => {
             Err(at_array(graph, array, "begins after outputs that no path returns"))

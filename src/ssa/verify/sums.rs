@@ -15,7 +15,7 @@ pub(super) struct Sums {
     /// The arrays that may have been read, in order.
     read: Vec<Array>,
     /// Arrays read in other arms of branches: after the join they may have been read.
-    aside: Vec<Array>,
+    other_arms: Vec<Array>,
     /// The lengths of both lists at the beginning of each open block.
     marks: Vec<(usize, usize)>,
     /// The arrays that each loop reads.
@@ -42,7 +42,7 @@ impl Sums {
             seen: PrimaryMap::filled(false, graph.arrays.len()),
             counts: PrimaryMap::filled(0, graph.arrays.len()),
             read: Vec::new(),
-            aside: Vec::new(),
+            other_arms: Vec::new(),
             marks: Vec::new(),
             in_loops,
         }
@@ -83,7 +83,7 @@ impl Sums {
 
     /// Begins a block.
     pub(super) fn enter(&mut self) {
-        self.marks.push((self.read.len(), self.aside.len()));
+        self.marks.push((self.read.len(), self.other_arms.len()));
     }
 
     /// Begins a loop: an array that one iteration reads has been read in the next.
@@ -96,20 +96,20 @@ impl Sums {
     }
 
     /// Ends `block`; with `joins` it is the root of a region, whose leaves join here.
-    pub(super) fn leave(&mut self, block: &BlockData, meet: bool) {
+    pub(super) fn leave(&mut self, block: &BlockData, joins: bool) {
         for item in &block.items {
             if let Item::Fill(array) = *item {
                 self.filled[array] = false;
             }
         }
-        let Some((read, aside)) = self.marks.pop() else { return };
+        let Some((read, other_arms)) = self.marks.pop() else { return };
         let mut here = self.read.split_off(read);
         here.iter().for_each(|&array| self.counts[array] -= 1);
-        if !meet {
-            self.aside.append(&mut here);
+        if !joins {
+            self.other_arms.append(&mut here);
             return;
         }
-        here.extend(self.aside.drain(aside..));
+        here.extend(self.other_arms.drain(other_arms..));
         here.sort_unstable();
         here.dedup();
         here.into_iter().for_each(|array| self.note(array));

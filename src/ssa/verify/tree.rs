@@ -6,14 +6,14 @@ use crate::ssa::graph::{Block, End, Graph, Item, Node, Region};
 
 /// The numbers of edges to a block.
 #[derive(Clone, Copy, Default)]
-struct Ways {
+struct Predecessors {
     branches: usize,
     regions: usize,
 }
 
 pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
-    let ways = count_ways(graph)?;
-    for (block, Ways { branches, regions }) in ways.iter() {
+    let predecessors = count_predecessors(graph)?;
+    for (block, Predecessors { branches, regions }) in predecessors.iter() {
         if *regions > 0 && (*regions > 1 || *branches > 0 || block == graph.root()) {
             return Err(at_block(
                 graph,
@@ -35,10 +35,10 @@ pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
     check_order(graph, &order)
 }
 
-fn count_ways(graph: &Graph) -> Result<PrimaryMap<Block, Ways>, VerifyError> {
-    let mut ways = PrimaryMap::filled(Ways::default(), graph.blocks.len());
+fn count_predecessors(graph: &Graph) -> Result<PrimaryMap<Block, Predecessors>, VerifyError> {
+    let mut predecessors = PrimaryMap::filled(Predecessors::default(), graph.blocks.len());
     let mut steps: PrimaryMap<Region, usize> = PrimaryMap::filled(0, graph.regions.len());
-    graph.regions.values().for_each(|data| ways[data.root].regions += 1);
+    graph.regions.values().for_each(|data| predecessors[data.root].regions += 1);
     for (block, data) in graph.blocks.iter() {
         for region in graph.regions_of(block) {
             if graph.regions.get(region).is_none() {
@@ -56,15 +56,15 @@ fn count_ways(graph: &Graph) -> Result<PrimaryMap<Block, Ways>, VerifyError> {
                             "branches to a block that does not exist",
                         ));
                     }
-                    ways[target].branches += 1;
+                    predecessors[target].branches += 1;
                 }
             }
             End::Open => return Err(at_block(graph, block, "is open")),
             End::Return(_) => {}
         }
     }
-    let lost = steps.iter().find(|(_, steps)| **steps != 1);
-    lost.map_or(Ok(ways), |(region, _)| {
+    let misplaced = steps.iter().find(|(_, steps)| **steps != 1);
+    misplaced.map_or(Ok(predecessors), |(region, _)| {
         Err(at_region(graph, region, "is not a step of exactly one block"))
     })
 }

@@ -18,7 +18,7 @@ pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
         numbers: PrimaryMap::filled(None, graph.regions.len()),
         sums: Sums::new(graph, nest),
         replaying: PrimaryMap::filled(false, graph.regions.len()),
-        rows: graph.output_rows().iter().map(|&(array, ..)| array).collect(),
+        output_arrays: graph.output_arrays().iter().map(|&(array, ..)| array).collect(),
         computed: PrimaryMap::filled(false, graph.nodes.len()),
         open: Vec::new(),
     };
@@ -28,8 +28,9 @@ pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
         }
     }
     walk.run()?;
-    let lost = graph.nodes.iter().find(|(node, data)| is_step(&data.def) && !walk.computed[*node]);
-    lost.map_or(Ok(()), |(node, _)| Err(at_node(graph, node, "is a step of no block")))
+    let missing =
+        graph.nodes.iter().find(|(node, data)| is_step(&data.def) && !walk.computed[*node]);
+    missing.map_or(Ok(()), |(node, _)| Err(at_node(graph, node, "is a step of no block")))
 }
 
 /// Tests whether such a node is computed by a step of a block.
@@ -51,7 +52,7 @@ struct Walk<'a> {
     numbers: PrimaryMap<Region, Option<Node>>,
     sums: Sums,
     /// The arrays of outputs.
-    rows: Vec<Array>,
+    output_arrays: Vec<Array>,
     /// True for regions with a block whose forward block is not that of the block around the
     /// region.
     replaying: PrimaryMap<Region, bool>,
@@ -101,11 +102,11 @@ impl Walk<'_> {
                     self.accumulate(here.block, access, node)?;
                 }
                 (None, &End::Branch { condition, then, otherwise }) => {
-                    let sides = [then, otherwise];
-                    match sides.get(next - data.items.len()) {
-                        Some(&side) => {
+                    let arms = [then, otherwise];
+                    match arms.get(next - data.items.len()) {
+                        Some(&arm) => {
                             self.used(here.block, condition)?;
-                            self.branch(here, condition, side);
+                            self.branch(here, condition, arm);
                         }
                         None => self.leave(),
                     }
@@ -113,7 +114,7 @@ impl Walk<'_> {
                 (None, End::Return(values)) => {
                     values.iter().try_for_each(|&value| self.used(here.block, value))?;
                     self.check_count(here, values.len())?;
-                    self.check_rows(here.block)?;
+                    self.check_outputs(here.block)?;
                     self.leave();
                 }
                 (None, End::Open) => self.leave(),
@@ -158,8 +159,8 @@ impl Walk<'_> {
         let operands = match &self.graph.arrays[array] {
             ArrayData::Constants(_) | ArrayData::Inputs { .. } => &[][..],
             ArrayData::Nodes(nodes) => {
-                if let Some(lost) = nodes.iter().find(|&&node| self.visible[node] == 0) {
-                    return Err(format!("uses {lost} in {array}, not visible here"));
+                if let Some(missing) = nodes.iter().find(|&&node| self.visible[node] == 0) {
+                    return Err(format!("uses {missing} in {array}, not visible here"));
                 }
                 nodes
             }
@@ -222,7 +223,7 @@ impl Walk<'_> {
 
     fn used(&self, block: Block, node: Node) -> Result<(), VerifyError> {
         match self.visible.get(node) {
-            Some(&ways) if ways > 0 => Ok(()),
+            Some(&count) if count > 0 => Ok(()),
             _ => Err(at_block(self.graph, block, &format!("uses {node}, not visible here"))),
         }
     }
@@ -242,7 +243,7 @@ impl Walk<'_> {
             return Err(at_region(self.graph, region, what));
         }
         for entry in self.graph.entries(region) {
-            if self.visible.get(entry.first).is_none_or(|&ways| ways == 0) {
+            if self.visible.get(entry.first).is_none_or(|&count| count == 0) {
                 let what = format!("begins with {}, not visible here", entry.first);
                 return Err(at_region(self.graph, region, &what));
             }
@@ -262,12 +263,12 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn branch(&mut self, here: Open, condition: Node, side: Block) {
+    fn branch(&mut self, here: Open, condition: Node, arm: Block) {
         let end = |block: Block| match self.graph.blocks[block].end {
             End::Branch { condition, then, otherwise } => Some((condition, then, otherwise)),
             End::Return(_) | End::Open => None,
         };
-        let is_then = end(here.block).is_some_and(|(_, then, _)| then == side);
+        let is_then = end(here.block).is_some_and(|(_, then, _)| then == arm);
         let forward = here.forward.and_then(end).filter(|forward| forward.0 == condition);
         let forward = forward.map(|(_, then, otherwise)| if is_then { then } else { otherwise });
         if forward.is_some() {
@@ -279,7 +280,7 @@ impl Walk<'_> {
             }
         }
         self.enter(Open {
-            block: side,
+            block: arm,
             next: 0,
             forward: forward.or(here.forward),
             opens_forward: forward.is_some(),
@@ -301,11 +302,11 @@ impl Walk<'_> {
     }
 
     /// Checks that a path that ends with `block` has filled all arrays of outputs.
-    fn check_rows(&self, block: Block) -> Result<(), VerifyError> {
-        if self.rows.is_empty() || self.nest.block_region(block).is_some() {
+    fn check_outputs(&self, block: Block) -> Result<(), VerifyError> {
+        if self.output_arrays.is_empty() || self.nest.block_region(block).is_some() {
             return Ok(());
         }
-        match self.rows.iter().find(|&&array| !self.sums.is_filled(array)) {
+        match self.output_arrays.iter().find(|&&array| !self.sums.is_filled(array)) {
             Some(array) => Err(at_block(
                 self.graph,
                 block,
@@ -378,6 +379,6 @@ impl Walk<'_> {
     }
 }
 
-fn change(ways: &mut u32, up: bool) {
-    *ways = if up { *ways + 1 } else { ways.saturating_sub(1) };
+fn change(count: &mut u32, up: bool) {
+    *count = if up { *count + 1 } else { count.saturating_sub(1) };
 }

@@ -16,7 +16,7 @@ use crate::ssa::{Block, Def, End, Graph, Item, Node, Region, uses};
 
 /// The graph with jumps threaded; `None` if there is nothing to thread. Unreachable blocks,
 /// regions and nodes are still listed, and ids are out of order.
-pub(super) fn thread(graph: &Graph) -> Option<Graph> {
+pub(super) fn thread_jumps(graph: &Graph) -> Option<Graph> {
     let is_plain = |region: Region| {
         let data = &graph.regions[region];
         data.cycle.is_none() && data.replays.is_none()
@@ -25,19 +25,19 @@ pub(super) fn thread(graph: &Graph) -> Option<Graph> {
         return None;
     }
     let root = graph.root();
-    let mut thread = Thread {
+    let mut threading = Threading {
         old: graph,
         new: graph.clone(),
         uses: uses(graph),
         values: graph.nodes.keys().collect(),
-        ways: PrimaryMap::filled(Way::Several, graph.blocks.len()),
+        destinations: PrimaryMap::filled(Destination::Several, graph.blocks.len()),
         decisions: 0,
-        tasks: vec![Task { out: root, block: root, inside: None }],
+        tasks: vec![Task { out: root, block: root, dissolved: None }],
     };
-    while let Some(task) = thread.tasks.pop() {
-        thread.run(task);
+    while let Some(task) = threading.tasks.pop() {
+        threading.run(task);
     }
-    (thread.decisions > 0).then_some(thread.new)
+    (threading.decisions > 0).then_some(threading.new)
 }
 
 /// Tests whether a branch compares the first φ of a region, the number of an exit.
@@ -50,7 +50,7 @@ pub(super) fn has_selectors(graph: &Graph) -> bool {
     })
 }
 
-struct Thread<'a> {
+struct Threading<'a> {
     old: &'a Graph,
     new: Graph,
     /// The number of users of each node of the old graph.
@@ -58,7 +58,7 @@ struct Thread<'a> {
     /// The value of each node of the old graph on the current path.
     values: PrimaryMap<Node, Node>,
     /// The continuation below each block of a dissolved region.
-    ways: PrimaryMap<Block, Way>,
+    destinations: PrimaryMap<Block, Destination>,
     /// The number of regions that chose where their blocks continue.
     decisions: usize,
     tasks: Vec<Task>,
@@ -68,19 +68,19 @@ struct Thread<'a> {
 struct Task {
     out: Block,
     block: Block,
-    inside: Option<Rc<Inside>>,
+    dissolved: Option<Rc<Dissolved>>,
 }
 
 /// The innermost dissolved region around, with its continuation.
-struct Inside {
+struct Dissolved {
     region: Region,
-    then: Then,
-    around: Option<Rc<Inside>>,
+    then: Continuation,
+    around: Option<Rc<Dissolved>>,
 }
 
 /// The continuation after a region.
 #[derive(Clone, Copy)]
-enum Then {
+enum Continuation {
     /// The rest of this block, from this step on.
     Step(Block, usize),
     /// The block that the number of the exit selects.
@@ -91,19 +91,19 @@ enum Then {
 
 /// The block where the leaves below a block continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Destination {
     /// A single leaf continues there, with this number of the exit.
-    One(Block, Node),
+    Single(Block, Node),
     /// Several leaves continue there, with this number of the exit.
-    All(Block, Node),
+    Shared(Block, Node),
     /// The leaves continue in different blocks.
     Several,
 }
 
-impl Thread<'_> {
-    fn run(&mut self, Task { out, block, inside }: Task) {
+impl Threading<'_> {
+    fn run(&mut self, Task { out, block, dissolved }: Task) {
         let (mut items, mut regions) = (Vec::new(), Vec::new());
-        let end = self.fill(block, inside, &mut items, &mut regions);
+        let end = self.fill(block, dissolved, &mut items, &mut regions);
         self.new.blocks[out].items = items;
         self.new.blocks[out].end = end;
         // Before the blocks that follow, which may overwrite `values`.
@@ -114,26 +114,27 @@ impl Thread<'_> {
     fn fill(
         &mut self,
         mut block: Block,
-        mut inside: Option<Rc<Inside>>,
+        mut dissolved: Option<Rc<Dissolved>>,
         items: &mut Vec<Item>,
         regions: &mut Vec<Task>,
     ) -> End {
         let mut next = 0;
         loop {
             if next == 0
-                && let Some(now) = inside.clone()
-                && let (Then::Target, Way::All(target, number)) = (now.then, self.ways[block])
+                && let Some(now) = dissolved.clone()
+                && let (Continuation::Target, Destination::Shared(target, number)) =
+                    (now.then, self.destinations[block])
             {
                 // The remainder of the region passes on no number.
                 let root = self.new.new_block();
-                let rest = Inside { region: now.region, then: Then::Phis, around: None };
-                regions.push(Task { out: root, block, inside: Some(Rc::new(rest)) });
+                let rest = Dissolved { region: now.region, then: Continuation::Phis, around: None };
+                regions.push(Task { out: root, block, dissolved: Some(Rc::new(rest)) });
                 items.push(Item::Region(now.region));
                 self.shorten(now.region, root);
                 let phis = &self.old.regions[now.region].phis;
                 phis.iter().for_each(|&phi| self.values[phi] = phi);
                 self.values[phis[0]] = number;
-                (block, inside) = (target, now.around.clone());
+                (block, dissolved) = (target, now.around.clone());
                 continue;
             }
             if let Some(&item) = self.old.blocks[block].items.get(next) {
@@ -145,18 +146,19 @@ impl Thread<'_> {
                 let root = self.old.regions[region].root;
                 let is_one = matches!(self.old.blocks[root].end, End::Return(_));
                 // Otherwise the code after the enclosing region would be duplicated.
-                let is_free = inside.as_ref().is_none_or(|now| matches!(now.then, Then::Phis));
-                let then = if is_one || is_free && self.is_idle(region, block, next) {
-                    Then::Step(block, next)
-                } else if self.is_decision(region, block, next, inside.as_deref()) {
-                    Then::Target
+                let is_free =
+                    dissolved.as_ref().is_none_or(|now| matches!(now.then, Continuation::Phis));
+                let then = if is_one || is_free && self.ends_block(region, block, next) {
+                    Continuation::Step(block, next)
+                } else if self.is_selection(region, block, next, dissolved.as_deref()) {
+                    Continuation::Target
                 } else {
                     items.push(item);
-                    regions.push(Task { out: root, block: root, inside: None });
+                    regions.push(Task { out: root, block: root, dissolved: None });
                     continue;
                 };
-                self.decisions += usize::from(matches!(then, Then::Target));
-                inside = Some(Rc::new(Inside { region, then, around: inside }));
+                self.decisions += usize::from(matches!(then, Continuation::Target));
+                dissolved = Some(Rc::new(Dissolved { region, then, around: dissolved }));
                 (block, next) = (root, 0);
                 continue;
             }
@@ -166,22 +168,22 @@ impl Thread<'_> {
                     // A block may be on several paths, and is copied for each.
                     let outs = [self.new.new_block(), self.new.new_block()];
                     for (out, block) in outs.into_iter().zip([then, otherwise]).rev() {
-                        self.tasks.push(Task { out, block, inside: inside.clone() });
+                        self.tasks.push(Task { out, block, dissolved: dissolved.clone() });
                     }
                     let [then, otherwise] = outs;
                     return End::Branch { condition: self.values[condition], then, otherwise };
                 }
                 End::Open => return End::Open,
             };
-            let Some(now) = inside.clone() else {
+            let Some(now) = dissolved.clone() else {
                 return End::Return(values.iter().map(|&value| self.values[value]).collect());
             };
-            match (now.then, self.ways[block]) {
-                (Then::Step(home, step), _) => {
+            match (now.then, self.destinations[block]) {
+                (Continuation::Step(outer, step), _) => {
                     self.assign(now.region, block);
-                    (block, next) = (home, step);
+                    (block, next) = (outer, step);
                 }
-                (Then::Target, Way::One(target, _)) => {
+                (Continuation::Target, Destination::Single(target, _)) => {
                     self.assign(now.region, block);
                     (block, next) = (target, 0);
                 }
@@ -190,7 +192,7 @@ impl Thread<'_> {
                     return End::Return(passed.collect());
                 }
             }
-            inside = now.around.clone();
+            dissolved = now.around.clone();
         }
     }
 
@@ -232,7 +234,7 @@ impl Thread<'_> {
     /// Tests whether all leaves of `region` pass on the same values and `block` has no steps
     /// after it, from `next` on: then the leaves can return on their own. The last iteration of a
     /// loop is such a region, if all its paths end the loop.
-    fn is_idle(&self, region: Region, block: Block, next: usize) -> bool {
+    fn ends_block(&self, region: Region, block: Block, next: usize) -> bool {
         let graph = self.old;
         let ends = |block: Block| match &graph.blocks[block].end {
             End::Return(values) => Some(values),
@@ -247,17 +249,17 @@ impl Thread<'_> {
     }
 
     /// Tests whether `block`, from step `next` on, only branches on the first value that the
-    /// leaves of `region` pass on. If so, `targets` has the continuations.
-    fn is_decision(
+    /// leaves of `region` pass on. If so, `destinations` has the continuations.
+    fn is_selection(
         &mut self,
         region: Region,
         block: Block,
         next: usize,
-        inside: Option<&Inside>,
+        dissolved: Option<&Dissolved>,
     ) -> bool {
         let graph = self.old;
         let Some(&selector) = graph.regions[region].phis.first() else { return false };
-        let Some(first) = self.decides(selector, block, next) else { return false };
+        let Some(first) = self.selector_branch(selector, block, next) else { return false };
         let mut order = vec![graph.regions[region].root];
         let mut seen = 0;
         while let Some(&here) = order.get(seen) {
@@ -269,14 +271,14 @@ impl Thread<'_> {
         // An enclosing region has counted the code after such a block as one path, which would
         // not be taken.
         let is_counted = |this: &Self, decision: Block| {
-            inside.is_some_and(|now| matches!(now.then, Then::Target))
-                && this.ways[decision] != Way::Several
+            dissolved.is_some_and(|now| matches!(now.then, Continuation::Target))
+                && this.destinations[decision] != Destination::Several
         };
         // The number of subtrees of the region that continue in each block after it.
-        let mut parts: HashMap<Block, usize> = HashMap::new();
+        let mut subtrees: HashMap<Block, usize> = HashMap::new();
         let mut remainders = 0;
         for &here in order.iter().rev() {
-            self.ways[here] = match &graph.blocks[here].end {
+            self.destinations[here] = match &graph.blocks[here].end {
                 End::Return(values) => {
                     let Some(number) = values.first().and_then(|&v| graph.constant(v)) else {
                         return false;
@@ -285,61 +287,71 @@ impl Thread<'_> {
                     let mut target = block;
                     while let Some((of, then, otherwise)) = decision {
                         target = if number == of { then } else { otherwise };
-                        decision = self.decides(selector, target, 0);
+                        decision = self.selector_branch(selector, target, 0);
                         if decision.is_some() && is_counted(self, target) {
                             return false;
                         }
                     }
-                    *parts.entry(target).or_insert(0) += 1;
-                    Way::One(target, values[0])
+                    *subtrees.entry(target).or_insert(0) += 1;
+                    Destination::Single(target, values[0])
                 }
                 End::Branch { then, otherwise, .. } => {
-                    let sides = [self.ways[*then], self.ways[*otherwise]];
-                    let of = |way: Way| match way {
-                        Way::One(target, number) | Way::All(target, number) => {
+                    let arms = [self.destinations[*then], self.destinations[*otherwise]];
+                    let of = |destination: Destination| match destination {
+                        Destination::Single(target, number)
+                        | Destination::Shared(target, number) => {
                             Some((target, number, graph.constant(number)))
                         }
-                        Way::Several => None,
+                        Destination::Several => None,
                     };
-                    match sides.map(of) {
+                    match arms.map(of) {
                         [Some(a), Some(b)] if (a.0, a.2) == (b.0, b.2) => {
-                            let were = sides.iter().filter(|way| matches!(way, Way::All(..)));
+                            let were = arms.iter().filter(|destination| {
+                                matches!(destination, Destination::Shared(..))
+                            });
                             remainders = remainders + 1 - were.count();
-                            *parts.entry(a.0).or_insert(1) -= 1;
-                            Way::All(a.0, a.1)
+                            *subtrees.entry(a.0).or_insert(1) -= 1;
+                            Destination::Shared(a.0, a.1)
                         }
-                        _ => Way::Several,
+                        _ => Destination::Several,
                     }
                 }
                 End::Open => return false,
             };
         }
         remainders <= 1
-            && self.ways[graph.regions[region].root] == Way::Several
-            && parts.iter().all(|(&target, &count)| count <= 1 || self.is_empty(target, inside))
+            && self.destinations[graph.regions[region].root] == Destination::Several
+            && subtrees
+                .iter()
+                .all(|(&target, &count)| count <= 1 || self.is_empty(target, dissolved))
     }
 
     /// Tests whether the path from `block` to its end has no steps, so that it may be duplicated.
-    fn is_empty(&self, mut block: Block, mut inside: Option<&Inside>) -> bool {
+    fn is_empty(&self, mut block: Block, mut dissolved: Option<&Dissolved>) -> bool {
         let mut next = 0;
         loop {
             let data = &self.old.blocks[block];
             if data.items.len() > next || !matches!(data.end, End::Return(_)) {
                 return false;
             }
-            let Some(now) = inside else { return true };
-            (block, next) = match (now.then, self.ways[block]) {
-                (Then::Step(home, step), _) => (home, step),
-                (Then::Target, Way::One(target, _)) => (target, 0),
+            let Some(now) = dissolved else { return true };
+            (block, next) = match (now.then, self.destinations[block]) {
+                (Continuation::Step(outer, step), _) => (outer, step),
+                (Continuation::Target, Destination::Single(target, _)) => (target, 0),
                 _ => return true,
             };
-            inside = now.around.as_deref();
+            dissolved = now.around.as_deref();
         }
     }
 
     /// If `block`, from step `next` on, only branches on a comparison of `selector` with a
     /// constant: the constant, and the blocks for equal and unequal.
-    fn decides(&self, selector: Node, block: Block, next: usize) -> Option<(f64, Block, Block)> {
+    fn selector_branch(
+        &self,
+        selector: Node,
+        block: Block,
+        next: usize,
+    ) -> Option<(f64, Block, Block)> {
         let graph = self.old;
         let data = &graph.blocks[block];
         let (&[Item::Node(test)], &End::Branch { condition, then, otherwise }) =

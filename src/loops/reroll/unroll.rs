@@ -3,31 +3,31 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::ready::{Ready, ready};
+use super::trace_loops::{TraceLoop, trace_loop};
 use crate::entity::PrimaryMap;
 use crate::ssa::{Access, ArrayData, Block, Def, End, Graph, Item, Node, Region};
 
 /// The graph with all loops unrolled, which are trace loops.
-pub(super) fn flatten(graph: &Graph) -> Graph {
+pub(super) fn unroll_trace_loops(graph: &Graph) -> Graph {
     let new = graph.emptied();
     let inputs = new.input_nodes().map(|(node, number)| (number, node)).collect();
     let nodes = PrimaryMap::filled(None, graph.nodes.len());
     let (constants, saved) = (HashMap::new(), HashMap::new());
-    let mut flat = Flatten { old: graph, new, nodes, inputs, constants, saved };
+    let mut unroll = Unroll { old: graph, new, nodes, inputs, constants, saved };
     for array in graph.arrays.values() {
         if let ArrayData::Saved(node) = array {
-            flat.saved.insert(*node, Vec::new());
+            unroll.saved.insert(*node, Vec::new());
         }
     }
-    let root = flat.new.root();
-    let mut tasks = vec![Task { old: graph.root(), new: root, behind: None }];
+    let root = unroll.new.root();
+    let mut tasks = vec![Task { old: graph.root(), new: root, after: None }];
     while let Some(task) = tasks.pop() {
-        flat.fill(task, &mut tasks);
+        unroll.fill(task, &mut tasks);
     }
-    flat.new
+    unroll.new
 }
 
-struct Flatten<'a> {
+struct Unroll<'a> {
     old: &'a Graph,
     new: Graph,
     /// The copy of each node, if known.
@@ -43,18 +43,18 @@ struct Flatten<'a> {
 struct Task {
     old: Block,
     new: Block,
-    behind: Option<(usize, Region, Region)>,
+    after: Option<(usize, Region, Region)>,
 }
 
-impl Flatten<'_> {
-    fn fill(&mut self, Task { old, new, behind }: Task, tasks: &mut Vec<Task>) {
+impl Unroll<'_> {
+    fn fill(&mut self, Task { old, new, after }: Task, tasks: &mut Vec<Task>) {
         let data = &self.old.blocks[old];
-        if let Some((_, region, made)) = behind {
+        if let Some((_, region, made)) = after {
             for &phi in &self.old.regions[region].phis {
                 self.nodes[phi] = Some(self.new.push_phi(made));
             }
         }
-        let from = behind.map_or(0, |(at, ..)| at + 1);
+        let from = after.map_or(0, |(at, ..)| at + 1);
         for (at, &item) in data.items.iter().enumerate().skip(from) {
             match item {
                 Item::Node(node) => self.compute(node, new),
@@ -62,14 +62,14 @@ impl Flatten<'_> {
                     let condition = self.node(condition);
                     self.new.blocks[new].items.push(Item::Guard { condition, expect });
                 }
-                Item::Region(region) => match ready(self.old, region) {
-                    Some(ready) => self.unroll(region, &ready, new),
+                Item::Region(region) => match trace_loop(self.old, region) {
+                    Some(trace_loop) => self.append_iterations(region, &trace_loop, new),
                     None => {
                         let root = self.old.regions[region].root;
                         let made = self.new.push_region(new, None, self.old.regions[region].place);
-                        tasks.push(Task { old, new, behind: Some((at, region, made)) });
+                        tasks.push(Task { old, new, after: Some((at, region, made)) });
                         let inside = self.new.regions[made].root;
-                        tasks.push(Task { old: root, new: inside, behind: None });
+                        tasks.push(Task { old: root, new: inside, after: None });
                         return;
                     }
                 },
@@ -85,25 +85,25 @@ impl Flatten<'_> {
             &End::Branch { condition, then, otherwise } => {
                 let condition = self.node(condition);
                 let (first, second) = (self.new.new_block(), self.new.new_block());
-                tasks.push(Task { old: otherwise, new: second, behind: None });
-                tasks.push(Task { old: then, new: first, behind: None });
+                tasks.push(Task { old: otherwise, new: second, after: None });
+                tasks.push(Task { old: then, new: first, after: None });
                 End::Branch { condition, then: first, otherwise: second }
             }
         };
     }
 
     /// Appends all iterations of a loop to `block`.
-    fn unroll(&mut self, region: Region, ready: &Ready, block: Block) {
+    fn append_iterations(&mut self, region: Region, trace_loop: &TraceLoop, block: Block) {
         let entries = self.old.entries(region);
         let mut values: Vec<Node> = entries.iter().map(|entry| self.node(entry.first)).collect();
-        let items = &self.old.blocks[ready.body].items;
-        for iteration in 0..ready.times {
+        let items = &self.old.blocks[trace_loop.body].items;
+        for iteration in 0..trace_loop.times {
             for (entry, &value) in entries.iter().zip(&values) {
                 self.nodes[entry.phi] = Some(value);
             }
             for &item in items {
                 match item {
-                    Item::Node(node) if node == ready.again => {}
+                    Item::Node(node) if node == trace_loop.again => {}
                     Item::Node(node) => {
                         match self.old.nodes[node].def {
                             Def::Element(access) => {
@@ -123,10 +123,10 @@ impl Flatten<'_> {
                     Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => {}
                 }
             }
-            let nexts = ready.passed[..entries.len()].iter();
+            let nexts = trace_loop.passed[..entries.len()].iter();
             values = nexts.map(|&next| self.node(next)).collect();
         }
-        let lasts = &ready.passed[entries.len()..];
+        let lasts = &trace_loop.passed[entries.len()..];
         for (&phi, &last) in self.old.regions[region].phis.iter().zip(lasts) {
             self.nodes[phi] = Some(self.node(last));
         }

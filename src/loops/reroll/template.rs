@@ -11,20 +11,20 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::ready::Param;
+use super::trace_loops::Param;
 use crate::entity::{PrimaryMap, entity};
 use crate::op::Op;
 use crate::ssa::{Node, PlaceId};
 
 entity!(
     /// A template; equal templates have equal ids.
-    ShapeId,
+    TemplateId,
     "s"
 );
 
 /// A step without its operands.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) enum Shape {
+pub(super) enum Template {
     /// An application. The exponent of `powi` is part of it, because it must stay a constant.
     Apply { op: Op, exponent: Option<u64>, place: Option<PlaceId> },
     /// A guard on the operand.
@@ -36,7 +36,7 @@ pub(super) enum Shape {
     /// A trace loop. Its operands are the initial values of its entry φs, then one for each
     /// parameter that is no entry φ. Its outputs are its saved nodes, each for all iterations,
     /// and its φs.
-    Ready {
+    TraceLoop {
         times: u32,
         /// One block, which returns the next values of the entry φs, the values of the φs, and
         /// the saved nodes.
@@ -44,12 +44,12 @@ pub(super) enum Shape {
         /// The parameters of the scope.
         params: Vec<Param>,
         entries: u32,
-        kept: u32,
+        saved: u32,
         phis: u32,
         place: Option<PlaceId>,
     },
     /// The value that an earlier loop, its operand, saved in this iteration.
-    Past { iteration: u32, place: Option<PlaceId> },
+    Saved { iteration: u32, place: Option<PlaceId> },
     /// These steps until an exit is taken, `times` times at most.
     While {
         times: u32,
@@ -60,7 +60,7 @@ pub(super) enum Shape {
         last: Option<Vec<Option<Ref>>>,
         /// True if the first output is a flag: 1 if the loop ended after its last iteration
         /// without an exit, otherwise 0.
-        tells: bool,
+        has_flag: bool,
         place: Option<PlaceId>,
     },
 }
@@ -98,7 +98,7 @@ pub(super) enum ScopeEnd {
 /// A step inside a region or loop.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Inner {
-    pub(super) shape: ShapeId,
+    pub(super) template: TemplateId,
     pub(super) operands: Vec<Ref>,
 }
 
@@ -117,65 +117,65 @@ pub(super) enum Ref {
 /// A step: a template with operands and outputs, nodes of the old graph.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
-    pub(super) shape: ShapeId,
+    pub(super) template: TemplateId,
     pub(super) operands: SmallVec<[Node; 3]>,
     pub(super) outputs: SmallVec<[Node; 1]>,
 }
 
 struct Known {
-    shape: Rc<Shape>,
+    template: Rc<Template>,
     outputs: usize,
     weight: u64,
 }
 
 /// All templates, interned.
 #[derive(Default)]
-pub(super) struct Shapes {
-    shapes: PrimaryMap<ShapeId, Known>,
-    ids: HashMap<Rc<Shape>, ShapeId>,
+pub(super) struct Templates {
+    templates: PrimaryMap<TemplateId, Known>,
+    ids: HashMap<Rc<Template>, TemplateId>,
 }
 
-impl Shapes {
+impl Templates {
     /// The id of `template`, with so many outputs, for so many steps of the old graph.
-    pub(super) fn intern(&mut self, shape: Shape, outputs: usize, weight: u64) -> ShapeId {
-        if let Some(&id) = self.ids.get(&shape) {
+    pub(super) fn intern(&mut self, template: Template, outputs: usize, weight: u64) -> TemplateId {
+        if let Some(&id) = self.ids.get(&template) {
             return id;
         }
-        let shape = Rc::new(shape);
-        let id = self.shapes.push(Known { shape: Rc::clone(&shape), outputs, weight });
-        self.ids.insert(shape, id);
+        let template = Rc::new(template);
+        let id = self.templates.push(Known { template: Rc::clone(&template), outputs, weight });
+        self.ids.insert(template, id);
         id
     }
 
-    pub(super) fn get(&self, id: ShapeId) -> &Shape {
-        &self.shapes[id].shape
+    pub(super) fn get(&self, id: TemplateId) -> &Template {
+        &self.templates[id].template
     }
 
     /// The number of outputs.
-    pub(super) fn outputs(&self, id: ShapeId) -> usize {
-        self.shapes[id].outputs
+    pub(super) fn outputs(&self, id: TemplateId) -> usize {
+        self.templates[id].outputs
     }
 
     /// The number of steps of the old graph that a step stands for.
-    pub(super) fn weight(&self, id: ShapeId) -> u64 {
-        self.shapes[id].weight
+    pub(super) fn weight(&self, id: TemplateId) -> u64 {
+        self.templates[id].weight
     }
 
     /// The number of outputs of one iteration, if `id` is a loop.
-    pub(super) fn outputs_of_iteration(&self, id: ShapeId) -> Option<usize> {
+    pub(super) fn outputs_of_iteration(&self, id: TemplateId) -> Option<usize> {
         match self.get(id) {
-            Shape::Loop { times, .. } => Some(self.outputs(id) / (*times as usize).max(1)),
+            Template::Loop { times, .. } => Some(self.outputs(id) / (*times as usize).max(1)),
             _ => None,
         }
     }
 
     /// The place of the step in the user's source, or of the first step inside.
-    pub(super) fn place(&self, id: ShapeId) -> Option<PlaceId> {
+    pub(super) fn place(&self, id: TemplateId) -> Option<PlaceId> {
         match self.get(id) {
-            Shape::Apply { place, .. } | Shape::Region { place, .. } => *place,
-            Shape::Loop { place, .. } | Shape::While { place, .. } => *place,
-            Shape::Ready { place, .. } | Shape::Past { place, .. } => *place,
-            Shape::Guard { .. } => None,
+            Template::Apply { place, .. } | Template::Region { place, .. } => *place,
+            Template::Loop { place, .. } | Template::While { place, .. } => *place,
+            Template::TraceLoop { place, .. } | Template::Saved { place, .. } => *place,
+            Template::Guard { .. } => None,
         }
     }
 }

@@ -4,23 +4,31 @@ use std::rc::Rc;
 
 use super::argument::{Arg, Leaf};
 use super::emit::{Emitter, Locals, Operand};
-use super::shape::{Exit, Ref, Shape, ShapeId};
+use super::template::{Exit, Ref, Template, TemplateId};
 use crate::op::Op;
 use crate::ssa::{Block, End, Item, Node, PlaceId, Region};
 
 impl Emitter<'_> {
     /// Emits the loop of this template, and returns its outputs.
-    pub(super) fn until(&mut self, shape: ShapeId, args: &[Arg], block: Block) -> Vec<Node> {
-        let shapes = self.shapes;
-        let Shape::While { times, steps, exits, last, tells, place } = shapes.get(shape) else {
+    pub(super) fn emit_exit_loop(
+        &mut self,
+        template: TemplateId,
+        args: &[Arg],
+        block: Block,
+    ) -> Vec<Node> {
+        let templates = self.templates;
+        let Template::While { times, steps, exits, last, has_flag, place } =
+            templates.get(template)
+        else {
             return Vec::new();
         };
-        let (times, place, tells) = (*times, *place, *tells);
+        let (times, place, has_flag) = (*times, *place, *has_flag);
         let mut refs = self.refs(steps, place);
         let values = exits.iter().map(|exit| &exit.values).chain(last);
         refs.extend(values.flatten().flatten().map(|&value| (value, place)));
 
-        let mut locals = Locals::new(steps.iter().map(|step| shapes.outputs(step.shape)).sum());
+        let mut locals =
+            Locals::new(steps.iter().map(|step| templates.outputs(step.template)).sum());
         refs.iter().for_each(|&(operand, _)| locals.need(operand));
         let (carried, operands) = self.operands(times, &refs, args, block);
         let region = self.output.graph.push_region(block, None, place);
@@ -37,13 +45,13 @@ impl Emitter<'_> {
             let args = of_steps.by_ref().take(step.operands.len());
             let args = args.map(|operand| operand.arg(&locals, &phis)).collect();
             let Some(exit) = exits.next_if(|exit| exit.at == at) else {
-                self.step(step.shape, args, here, &mut locals);
+                self.step(step.template, args, here, &mut locals);
                 continue;
             };
             let condition = self.output.node(&args[0], here, place);
-            let expect = matches!(shapes.get(step.shape), Shape::Guard { expect: true });
-            let told = tells.then_some(0.0);
-            let values = values_of(told, &exit.values, &mut operands, &locals, &phis);
+            let expect = matches!(templates.get(step.template), Template::Guard { expect: true });
+            let flag = has_flag.then_some(0.0);
+            let values = values_of(flag, &exit.values, &mut operands, &locals, &phis);
             let is_whole = exit.seen.iter().all(|&seen| seen);
             if is_whole && last.is_none() && at + 1 == steps.len() {
                 // The loop ends after each body or not, by this condition: a single leaf.
@@ -55,7 +63,7 @@ impl Emitter<'_> {
                     }
                 };
                 let nexts = self.nexts(&carried, &locals, &phis, here, place);
-                self.pass(here, again, nexts, &values, place);
+                self.end_leaf(here, again, nexts, &values, place);
                 ended = true;
                 continue;
             }
@@ -67,30 +75,30 @@ impl Emitter<'_> {
                 self.guard_seen(exit, region, out, place);
             }
             let no = self.output.constant(0);
-            self.pass(out, no, phis.clone(), &values, place);
+            self.end_leaf(out, no, phis.clone(), &values, place);
             here = on;
         }
-        let count = shapes.outputs(shape);
+        let count = templates.outputs(template);
         if !ended {
             let nexts = self.nexts(&carried, &locals, &phis, here, place);
             let (again, values) = match last {
                 // Another iteration exceeds the bound, which stops the graph.
-                None => (self.output.constant(1f64.to_bits()), vec![NOTHING; count]),
+                None => (self.output.constant(1f64.to_bits()), vec![UNUSED; count]),
                 Some(last) => {
                     let most = self.output.constant(f64::from(times - 1).to_bits());
                     let number = self.output.iteration(region);
                     let again = self.output.graph.push_apply(here, Op::Lt, &[number, most], place);
-                    let told = tells.then_some(1.0);
-                    (again, values_of(told, last, &mut operands, &locals, &phis))
+                    let flag = has_flag.then_some(1.0);
+                    (again, values_of(flag, last, &mut operands, &locals, &phis))
                 }
             };
-            self.pass(here, again, nexts, &values, place);
+            self.end_leaf(here, again, nexts, &values, place);
         }
         (0..count).map(|_| self.output.graph.push_phi(region)).collect()
     }
 
     /// Ends `block`, a leaf of a loop.
-    fn pass(
+    fn end_leaf(
         &mut self,
         block: Block,
         again: Node,
@@ -115,20 +123,20 @@ impl Emitter<'_> {
 }
 
 /// The value of an output that is not used after an exit.
-const NOTHING: Arg = Arg::Leaf(Leaf::Const(0));
+const UNUSED: Arg = Arg::Leaf(Leaf::Const(0));
 
 /// The outputs of the loop: the flag, if there is one, then `values` with the next operands.
 fn values_of(
-    told: Option<f64>,
+    flag: Option<f64>,
     values: &[Option<Ref>],
     operands: &mut impl Iterator<Item = Operand>,
     locals: &Locals,
     phis: &[Node],
 ) -> Vec<Arg> {
-    let told = told.map(|told| Arg::Leaf(Leaf::Const(told.to_bits())));
+    let flag = flag.map(|flag| Arg::Leaf(Leaf::Const(flag.to_bits())));
     let value = |value: &Option<Ref>| match value {
-        Some(_) => operands.next().map_or(NOTHING, |value| value.arg(locals, phis)),
-        None => NOTHING,
+        Some(_) => operands.next().map_or(UNUSED, |value| value.arg(locals, phis)),
+        None => UNUSED,
     };
-    told.into_iter().chain(values.iter().map(value)).collect()
+    flag.into_iter().chain(values.iter().map(value)).collect()
 }
