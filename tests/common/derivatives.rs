@@ -1,5 +1,4 @@
-//! What derivatives are expected: closed forms, and a table for points where
-//! calculus or floating point is special.
+//! Expected derivatives: closed forms, and a table of special points.
 
 use core::f64::consts::{FRAC_2_SQRT_PI, FRAC_PI_2, LN_2, LN_10, PI};
 
@@ -11,8 +10,8 @@ const MAX: f64 = f64::MAX;
 const SUB: f64 = 5e-324;
 const EPS: f64 = f64::EPSILON;
 
-/// The derivative by each operand, in a form other than the library's where
-/// there is one. A primitive without a line here is compared with differences alone.
+/// The partial derivatives, in a form other than the library's where there is one. `None` for a
+/// primitive without a line here, which is compared with differences only.
 pub fn partials(op: Op, [a, b, c]: [f64; 3]) -> Option<[f64; 3]> {
     let first = |d| [d, 0.0, 0.0];
     let side = |second: bool| if second { [0.0, 1.0, 0.0] } else { [1.0, 0.0, 0.0] };
@@ -68,11 +67,10 @@ pub fn partials(op: Op, [a, b, c]: [f64; 3]) -> Option<[f64; 3]> {
 /// Operands, value, derivatives.
 pub type Case = (Op, &'static [f64], f64, &'static [f64]);
 
-/// Values and derivatives at points where calculus or floating point is
-/// special. The second operand of `powi` is its exponent, which has no
-/// derivative.
+/// Values and derivatives at points that are special in calculus or floating point. The second
+/// operand of `powi` is its exponent, which has no derivative.
 pub const NASTY: &[Case] = &[
-    // Overflow and undefined sums: the derivative is what it is elsewhere.
+    // Overflow and undefined sums: the derivative is as elsewhere.
     (Op::Add, &[INF, -INF], NAN, &[1.0, 1.0]),
     (Op::Add, &[MAX, MAX], INF, &[1.0, 1.0]),
     (Op::Add, &[-0.0, 0.0], 0.0, &[1.0, 1.0]),
@@ -80,7 +78,7 @@ pub const NASTY: &[Case] = &[
     (Op::Mul, &[0.0, INF], NAN, &[INF, 0.0]),
     (Op::Mul, &[MAX, 2.0], INF, &[2.0, MAX]),
     (Op::Mul, &[SUB, 0.5], 0.0, &[0.5, SUB]),
-    // Poles: the limit from the side that the sign of zero says.
+    // Poles: the limit from the side given by the sign of zero.
     (Op::Div, &[1.0, 0.0], INF, &[INF, -INF]),
     (Op::Div, &[1.0, -0.0], -INF, &[-INF, -INF]),
     (Op::Div, &[0.0, 0.0], NAN, &[INF, NAN]),
@@ -119,8 +117,8 @@ pub const NASTY: &[Case] = &[
     (Op::Powi, &[1.0, -2147483647.0], 1.0, &[-2147483647.0]),
     (Op::Powi, &[INF, -1.0], 0.0, &[0.0]),
     (Op::Powi, &[NAN, 2.0], NAN, &[NAN]),
-    // 0 to a power that is not negative does not change with the power; below
-    // it is infinite, and there is no derivative.
+    // 0 to a nonnegative power does not change with the power; to a negative power it is
+    // infinite, without derivative.
     (Op::Powf, &[0.0, 0.0], 1.0, &[0.0, 0.0]),
     (Op::Powf, &[0.0, 2.0], 0.0, &[0.0, 0.0]),
     (Op::Powf, &[0.0, 0.5], 0.0, &[INF, 0.0]),
@@ -132,7 +130,7 @@ pub const NASTY: &[Case] = &[
     (Op::Powf, &[1.0, NAN], 1.0, &[NAN, 0.0]),
     (Op::Powf, &[INF, 0.5], INF, &[0.0, INF]),
     (Op::Powf, &[2.0, INF], INF, &[INF, INF]),
-    // Vertical tangents; the root of -0 is -0, and its slope goes with it.
+    // Infinite derivatives; the root of -0 is -0, and so is the sign of its derivative.
     (Op::Sqrt, &[0.0], 0.0, &[INF]),
     (Op::Sqrt, &[-0.0], -0.0, &[-INF]),
     (Op::Sqrt, &[-1.0], NAN, &[NAN]),
@@ -154,7 +152,7 @@ pub const NASTY: &[Case] = &[
     (Op::ExpM1, &[-INF], -1.0, &[0.0]),
     (Op::Exp2, &[1024.0], INF, &[INF]),
     (Op::Exp2, &[-1080.0], 0.0, &[0.0]),
-    // Logarithms: the rule 1/x goes on where the value is not defined.
+    // Logarithms: the rule 1/x holds where the value is undefined as well.
     (Op::Ln, &[0.0], -INF, &[INF]),
     (Op::Ln, &[-0.0], -INF, &[-INF]),
     (Op::Ln, &[-1.0], NAN, &[-1.0]),
@@ -265,7 +263,7 @@ pub const NASTY: &[Case] = &[
     (Op::Trunc, &[NAN], NAN, &[0.0]),
     (Op::Fract, &[-1.5], -0.5, &[1.0]),
     (Op::Fract, &[INF], NAN, &[1.0]),
-    // The side that is not taken gets nothing, even if it is NaN.
+    // The operand that is not selected gets no adjoint, even if it is NaN.
     (Op::Select, &[NAN, 1.0, 2.0], 1.0, &[0.0, 1.0, 0.0]),
     (Op::Select, &[-0.0, 1.0, 2.0], 2.0, &[0.0, 0.0, 1.0]),
     (Op::Select, &[SUB, 5.0, NAN], 5.0, &[0.0, 1.0, 0.0]),

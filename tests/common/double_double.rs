@@ -1,5 +1,4 @@
-//! A reference of twice the digits: straight graphs run on unevaluated sums of
-//! two floats.
+//! A double-double reference: straight-line graphs evaluated on unevaluated sums of two floats.
 
 use phigrad::internals::entity::PrimaryMap;
 use phigrad::internals::op::{Op, eval};
@@ -49,7 +48,7 @@ pub fn exp(x: Pair) -> Pair {
     }
     let times = (x.0 / LN_2.0).round();
     let rest = sub(x, mul((times, 0.0), LN_2));
-    // What the 256th part comes to less one, by its array, then eight times doubled.
+    // exp(x/256) - 1 by its Taylor series, then squared eight times.
     let part = (rest.0 / 256.0, rest.1 / 256.0);
     let mut term = part;
     let mut sum = part;
@@ -85,7 +84,7 @@ pub fn sqrt(x: Pair) -> Pair {
     half(add((first, 0.0), div(x, (first, 0.0))))
 }
 
-/// The sine; of large numbers not to all digits.
+/// The sine; of large numbers with fewer correct digits.
 pub fn sin(x: Pair) -> Pair {
     let quarters = (x.0 / HALF_PI.0).round();
     let rest = sub(x, mul((quarters, 0.0), HALF_PI));
@@ -102,7 +101,7 @@ pub fn sin(x: Pair) -> Pair {
     if is_negative { (-sum.0, -sum.1) } else { sum }
 }
 
-/// What `op` makes of its operands; `None` if it is not in the list.
+/// Applies `op`; `None` if it is not in the list.
 fn applied(op: Op, [a, b]: [Pair; 2]) -> Option<Pair> {
     Some(match op {
         Op::Add => add(a, b),
@@ -121,9 +120,8 @@ fn applied(op: Op, [a, b]: [Pair; 2]) -> Option<Pair> {
     })
 }
 
-/// The outputs of `graph`, which is one block of sums, products, quotients and
-/// functions of the list above;
-/// guards are passed over.
+/// The outputs of `graph`, one block of sums, products, quotients and the functions in the list
+/// above; guards are ignored.
 pub fn precisely(graph: &Graph, point: &[f64]) -> Vec<Pair> {
     let mut values: PrimaryMap<Node, Pair> = PrimaryMap::filled((0.0, 0.0), graph.nodes.len());
     for (node, data) in graph.nodes.iter() {
@@ -144,7 +142,7 @@ pub fn precisely(graph: &Graph, point: &[f64]) -> Vec<Pair> {
 }
 
 /// The outputs of `graph`, a tree of blocks without regions, at `point`: sums, products and
-/// quotients in twice the precision, the other functions of what that is rounded to.
+/// quotients in double-double, other functions of rounded operands.
 #[allow(dead_code)] // Most tests that use this file have no trees.
 pub fn nearly(graph: &Graph, point: &[f64]) -> Option<Vec<f64>> {
     let mut values: PrimaryMap<Node, Pair> = PrimaryMap::filled((0.0, 0.0), graph.nodes.len());

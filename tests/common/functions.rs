@@ -1,10 +1,10 @@
-//! Elementary functions of numbers of twice the precision, with derivatives.
+//! Elementary functions in double-double, with derivatives.
 
 use phigrad::Var;
 
 use super::numbers::{Dual, Number, Wide};
 
-/// What programs of the tests compute with, functions included.
+/// The numbers that programs of the tests compute with, with functions.
 pub trait Real: Number {
     fn exp(self) -> Self;
     fn ln(self) -> Self;
@@ -74,7 +74,7 @@ fn wide(x: f64) -> Wide {
     Wide(x, 0.0)
 }
 
-/// Times a power of two, which may be beyond the range of numbers.
+/// Multiplies by a power of two, which may be out of range itself.
 fn scaled(x: Wide, power: i32) -> Wide {
     let half = power / 2;
     let factors = [half, power - half].map(|power| 2f64.powi(power));
@@ -89,7 +89,7 @@ fn small_exp_m1(x: Wide) -> Wide {
         term = term * rest / wide(f64::from(i));
         sum = sum + term;
     }
-    // (1 + s)² - 1 = 2s + s², so that nothing small is lost.
+    // (1 + s)² - 1 = 2s + s², without cancellation.
     (0..9).fold(sum, |sum, _| sum + sum + sum * sum)
 }
 
@@ -114,7 +114,7 @@ impl Wide {
         if !(self.0 > 0.0 && self.0.is_finite()) {
             return wide(self.0.ln());
         }
-        // Scaled to about 1, so that neither it nor its reciprocal is lost.
+        // Scaled to about 1, so that neither it nor its reciprocal underflows.
         let power = self.0.log2().round();
         let near_1 = scaled(self, -(power as i32));
         LN_2 * wide(power) + (near_1 + -ONE).near_ln_1p()
@@ -237,7 +237,7 @@ impl Real for Dual {
 }
 
 #[test]
-fn functions_agree_with_those_of_single_precision() {
+fn functions_agree_with_those_of_f64() {
     type Case = (fn(Dual) -> Dual, fn(f64) -> f64);
     let cases: [Case; 9] = [
         (|x| x.exp(), f64::exp),
@@ -259,7 +259,7 @@ fn functions_agree_with_those_of_single_precision() {
             }
         }
     }
-    // The second words are right: e^(ln x), sin² + cos² and √x² come back.
+    // The low-order words are correct: e^(ln x), sin² + cos² and √x² round-trip.
     for x in [1e-200, 1e-9, 0.3, 1.0, 7.0, 1e5, 1e200] {
         let back = (Dual::from(x).ln().exp() - Dual::from(x)).value();
         assert!(back.abs() <= 1e-27 * x, "{back} {x}");

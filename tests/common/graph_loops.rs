@@ -1,4 +1,4 @@
-//! The part of the generator of random graphs that makes loops and arrays.
+//! The generator's methods for loops and arrays.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -7,34 +7,34 @@ use super::graphs::{Again, CONSTANTS, Ends, Generator, Position, is_small};
 use phigrad::internals::op::Op;
 use phigrad::internals::ssa::{Access, AccessData, Array, ArrayData, Block, Item, Node, Region};
 
-/// The most iterations of a loop.
+/// The largest number of iterations of a loop.
 const BOUND: usize = 5;
 
-/// What the generator knows of loops.
+/// The loops and arrays that have been generated.
 #[derive(Default)]
 pub(super) struct Loops {
-    /// The loops whose iteration number is known here.
+    /// The loops whose iteration number is visible.
     pub(super) counted: Vec<Region>,
-    /// What there is to know of each loop.
+    /// The properties of each loop.
     known: HashMap<Region, Known>,
-    /// The sums that something may be added to here, with how many they are.
+    /// The accumulators that steps may add to, with their lengths.
     filling: Vec<(Array, usize)>,
-    /// The sums that may be read here.
+    /// The accumulators that may be read here.
     pub(super) readable: Vec<(Array, usize)>,
 }
 
 #[derive(Clone, Default)]
 struct Known {
-    /// Whether it has as many iterations as it may have, unless it stops the graph.
+    /// True if the trip count is the bound, unless the loop stops the graph.
     is_full: bool,
-    /// What is small and visible where it is replayed, besides what is computed.
+    /// The nodes with small values that are visible in a replay, besides those of its blocks.
     visible: Vec<Node>,
 }
 
 type Strides = SmallVec<[(Region, i32); 2]>;
 
 impl Generator<'_> {
-    /// A loop, or one that replays the loop `replayed`.
+    /// A loop, or a loop that replays `replayed`.
     pub(super) fn cycle(&mut self, at: Position, replayed: Option<Region>) {
         let bound = match replayed.and_then(|region| self.graph.regions[region].cycle.as_ref()) {
             Some(cycle) => cycle.bound,
@@ -42,7 +42,7 @@ impl Generator<'_> {
         };
         let mut firsts: Vec<Node> = (0..self.random.below(4)).map(|_| self.value()).collect();
         let small = firsts.len();
-        // One more entry may count up to a limit that depends on the inputs.
+        // One more entry φ may count up to a limit that depends on the inputs.
         let counts = replayed.is_none() && self.random.chance(0.4);
         if counts {
             firsts.push(self.value());
@@ -106,8 +106,8 @@ impl Generator<'_> {
         }
     }
 
-    /// What all ends of a loop pass on for its entry φs, then for its φs; `None`
-    /// where each passes on what it likes.
+    /// The values that all leaves of a loop pass on for its entry φs, then for its φs; `None`
+    /// where each passes on any value.
     fn passed_on(
         &mut self,
         block: Block,
@@ -134,7 +134,7 @@ impl Generator<'_> {
         values
     }
 
-    /// Ends a block with a branch to where the loop goes on and where it ends.
+    /// Ends a block with a branch to a leaf that continues the loop and one that exits.
     pub(super) fn branch_again(&mut self, at: Position, again: Again, values: &[Option<Node>]) {
         let (then, otherwise) = self.branch_to_new(at.block, again.node);
         for (block, goes_on) in [(then, 1.0f64), (otherwise, 0.0)] {
@@ -152,7 +152,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Sums, a region that may add to them, and from then on elements of them.
+    /// Accumulators, a region that may add to them, and afterwards elements of them.
     pub(super) fn sums(&mut self, at: Position) {
         let first = |generator: &mut Self| {
             let is_set = generator.random.chance(0.4);
@@ -171,7 +171,7 @@ impl Generator<'_> {
         self.element(at);
     }
 
-    /// Adds to a sum.
+    /// Adds to an accumulator.
     fn add(&mut self, at: Position) {
         let (array, len) = self.random.pick(&self.loops.filling);
         let access = self.access(array, len);
@@ -179,7 +179,8 @@ impl Generator<'_> {
         self.graph.blocks[at.block].items.push(Item::Accumulate(access, value));
     }
 
-    /// An element of an array, or if something may be added here that instead.
+    /// An element of an array, or a step that adds to an accumulator, if one can be added to
+    /// here.
     pub(super) fn element(&mut self, at: Position) {
         let reads = |generator: &Self| !generator.loops.readable.is_empty();
         if !self.loops.filling.is_empty() && self.random.chance(0.5) {
@@ -191,7 +192,7 @@ impl Generator<'_> {
                 let (array, len) = self.random.pick(&self.loops.readable);
                 self.access(array, len)
             }
-            0 | 1 => match self.past() {
+            0 | 1 => match self.saved() {
                 Some(access) => access,
                 None => return,
             },
@@ -202,7 +203,7 @@ impl Generator<'_> {
                 self.access(array, len)
             }
             _ if has_inputs && self.random.chance(0.5) => {
-                let (first, count) = self.inputs_in_a_row();
+                let (first, count) = self.consecutive_inputs();
                 let array = self.graph.arrays.push(ArrayData::Inputs { first, count });
                 self.access(array, count as usize)
             }
@@ -220,16 +221,16 @@ impl Generator<'_> {
         self.visible.push(node);
     }
 
-    /// The first of some inputs, all active or all inactive, and how many there are.
-    fn inputs_in_a_row(&mut self) -> (u32, u32) {
+    /// Consecutive inputs, all active or all inactive: the first and their number.
+    fn consecutive_inputs(&mut self) -> (u32, u32) {
         let (active, inputs) = (self.graph.active, self.graph.active + self.graph.inactive);
         let first = self.random.below(inputs);
         let end = if first < active { active } else { inputs };
         (first as u32, 1 + self.random.below(end - first) as u32)
     }
 
-    /// An access to the history of a node, if there is one.
-    fn past(&mut self) -> Option<Access> {
+    /// An access to saved values, if there are any.
+    fn saved(&mut self) -> Option<Access> {
         let loops = self.regions.iter().copied();
         let loops: Vec<Region> = loops.filter(|r| self.loops.known.contains_key(r)).collect();
         let region = (!loops.is_empty()).then(|| self.random.pick(&loops))?;
@@ -249,13 +250,13 @@ impl Generator<'_> {
             let bound = self.graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
             return Some(self.access(array, bound as usize));
         }
-        // Only iterations that there have been.
+        // Only iterations that have run.
         let is_replayed = self.loops.counted.contains(&region) && self.random.chance(0.8);
         let strides = is_replayed.then_some((region, 1)).into_iter().collect();
         Some(self.graph.accesses.push(AccessData { array, base: 0, strides }))
     }
 
-    /// An access somewhere in `array`, which has `len` elements.
+    /// A random access to `array`, which has `len` elements.
     fn access(&mut self, array: Array, len: usize) -> Access {
         let (mut strides, mut least, mut span) = (Strides::new(), 0, 0);
         for _ in 0..self.random.below(3) {
@@ -268,7 +269,7 @@ impl Generator<'_> {
         self.graph.accesses.push(AccessData { array, base, strides })
     }
 
-    /// Adds a stride by `region` if it then still fits.
+    /// Adds a stride by `region` if the index stays in range.
     fn stride(
         &mut self,
         region: Region,

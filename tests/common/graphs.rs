@@ -1,4 +1,4 @@
-//! The generator of random graphs with regions, for tests of the passes.
+//! Generates random graphs with regions and loops, for tests of passes.
 
 use super::graph_loops::Loops;
 use phigrad::internals::entity::Entity;
@@ -8,16 +8,15 @@ use phigrad::internals::ssa::{
     ArrayData, Block, Def, End, Graph, Item, Node, Place, PlaceId, Region,
 };
 
-/// What kind of graphs to generate.
+/// A distribution of random graphs.
 ///
-/// The graphs hold what the passes look for: nested regions with several ends,
-/// φs that are used and φs that are not, φs of equal values, branches on
-/// constants and on conditions that are known, guards, equal nodes, products
-/// that are added, and regions that replay others. Their values are small.
+/// The graphs have the constructs that passes handle: nested regions with several leaves, live
+/// and dead φs, φs of equal values, branches on constants and on known conditions, guards, equal
+/// nodes, products that are added, and replaying regions. Their values are small.
 ///
-/// If asked for, they also hold loops: with entry φs that are swapped, that never
-/// change, or that decide how many iterations there are, sometimes too many; with
-/// several ends, replayed or not, nested; and elements of all kinds of array.
+/// With `loops` they also have loops: with entry φs that are swapped, invariant, or exit
+/// conditions, sometimes beyond the bound; with several leaves, replayed or not, nested; and
+/// elements of all kinds of arrays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GraphRecipe {
     /// The number of active inputs.
@@ -26,9 +25,9 @@ pub struct GraphRecipe {
     pub inactive: usize,
     /// The number of outputs.
     pub outputs: usize,
-    /// About how many steps a graph has in all blocks together.
+    /// The approximate number of steps in all blocks together.
     pub steps: usize,
-    /// How deep regions nest.
+    /// The largest depth of nested regions.
     pub depth: usize,
     /// The probability that a step is a region.
     pub regions: f64,
@@ -36,10 +35,10 @@ pub struct GraphRecipe {
     pub replays: f64,
     /// The probability that a region that replays none is a loop.
     pub loops: f64,
-    /// The probability that a step is an element of constants, nodes or a history.
+    /// The probability that a step is an element of constants, nodes or saved values.
     pub elements: f64,
-    /// The probability that a step is a loop that adds to sums, of which elements
-    /// are read afterwards.
+    /// The probability that a step is a loop with accumulators, whose elements are read
+    /// afterwards.
     pub sums: f64,
     /// The probability that a block ends in a branch.
     pub branches: f64,
@@ -72,13 +71,13 @@ const SMALL_BINARY: [Op; 3] = [Op::Min, Op::Max, Op::CopySign];
 const SUMS: [Op; 2] = [Op::Add, Op::Sub];
 const COMPARISONS: [Op; 6] = [Op::Lt, Op::Le, Op::Gt, Op::Ge, Op::Eq, Op::Ne];
 pub(super) const CONSTANTS: [f64; 8] = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 1.5];
-/// The most steps of one block.
+/// The largest number of steps of a block.
 const BLOCK: usize = 8;
-/// How often branches follow one another in a tree.
+/// The largest number of branches on a path of a tree.
 const BRANCHES: usize = 4;
 
 impl GraphRecipe {
-    /// A graph of this kind; it passes [`verify`](phigrad::internals::ssa::verify).
+    /// A random graph; it passes [`verify`](phigrad::internals::ssa::verify).
     pub fn graph(&self, random: &mut Random) -> Graph {
         let mut graph = Graph::new(self.active, self.inactive);
         let (root, inputs) = (graph.root(), self.active + self.inactive);
@@ -94,8 +93,8 @@ impl GraphRecipe {
         generator.graph
     }
 
-    /// Inputs for such a graph, active before inactive: small, and some of them
-    /// numbers that graphs compare with.
+    /// Inputs for such a graph, active before inactive: small, some of them equal to constants in
+    /// comparisons.
     pub fn inputs(&self, random: &mut Random) -> Vec<f64> {
         let mut number = || match random.chance(0.2) {
             true => random.pick(&CONSTANTS),
@@ -109,43 +108,43 @@ pub(super) struct Generator<'a> {
     pub(super) recipe: &'a GraphRecipe,
     pub(super) random: &'a mut Random,
     pub(super) graph: Graph,
-    /// What is visible here; all of it is small.
+    /// The visible nodes, all with small values.
     pub(super) visible: Vec<Node>,
-    /// The visible nodes that something has been decided by.
+    /// The visible nodes that were used as conditions.
     pub(super) conditions: Vec<Node>,
     /// The visible regions that may be replayed.
     pub(super) regions: Vec<Region>,
     pub(super) loops: Loops,
-    /// How many steps are still to be made.
+    /// The number of steps that remain.
     left: usize,
 }
 
-/// Where the generator is.
+/// The current position.
 #[derive(Clone, Copy)]
 pub(super) struct Position {
     pub(super) block: Block,
-    /// The forward block: what is replayed here.
+    /// The forward block.
     pub(super) forward: Option<Block>,
     pub(super) depth: usize,
-    /// How many branches are above in the tree.
+    /// The number of branches above in the tree.
     pub(super) branches: usize,
 }
 
-/// What the ends of a tree pass on.
+/// The values that the leaves of a tree pass on.
 #[derive(Clone, Copy)]
 pub(super) struct Ends<'a> {
-    /// In a loop that replays none, what decides whether there is another iteration.
+    /// The condition for another iteration, in a loop that replays none.
     pub(super) again: Option<Again>,
-    /// The other values, or `None` where an end passes on what it likes.
+    /// The other values, or `None` where each leaf passes on any value.
     pub(super) values: &'a [Option<Node>],
 }
 
 #[derive(Clone, Copy)]
 pub(super) struct Again {
     pub(super) node: Node,
-    /// Whether the tree begins with a branch by it, whose ends pass on constants.
+    /// True if the tree begins with a branch on it, whose leaves pass on constants.
     pub(super) branches: bool,
-    /// Whether ends may break out of the loop.
+    /// True if leaves may exit the loop.
     pub(super) breaks: bool,
 }
 
@@ -184,7 +183,7 @@ impl Generator<'_> {
         });
         let followed = way.filter(|_| self.random.chance(0.8));
         let condition = followed.map_or_else(|| self.condition(at.block), |way| way.0);
-        // By chance the condition may be that of the forward block anyway.
+        // The condition may be that of the forward block by chance.
         let sides = way.filter(|way| way.0 == condition).map(|way| (way.1, way.2));
         let (then, otherwise) = self.branch_to_new(at.block, condition);
         let forwards = sides.map_or((at.forward, at.forward), |(t, o)| (Some(t), Some(o)));
@@ -201,10 +200,10 @@ impl Generator<'_> {
 
     fn step(&mut self, at: Position) {
         self.left = self.left.saturating_sub(1);
-        // No number is drawn for what is not asked for.
+        // No random number is drawn for an option that is off.
         let by = |random: &mut Random, chance: f64| chance > 0.0 && random.chance(chance);
         let nests = at.depth < self.recipe.depth;
-        // Where something is replayed, so should be what is in it.
+        // A replaying region often replays inner regions as well.
         let replays = self.recipe.loops > 0.0 && at.forward.is_some() && !self.regions.is_empty();
         let regions = if replays { self.recipe.regions.max(0.5) } else { self.recipe.regions };
         if nests && self.random.chance(regions) {
@@ -228,7 +227,7 @@ impl Generator<'_> {
     pub(super) fn region(&mut self, at: Position) {
         let replays = !self.regions.is_empty() && self.random.chance(self.recipe.replays);
         let replayed = match self.recipe.loops > 0.0 && at.forward.is_some() {
-            // Most of the time one of those that came into view last.
+            // Most often one of the most recent.
             true if self.random.chance(0.7) => self.regions.last().copied(),
             _ => replays.then(|| self.random.pick(&self.regions)),
         };
@@ -240,7 +239,7 @@ impl Generator<'_> {
         if is_loop {
             return self.cycle(at, replayed);
         }
-        // Some values are the same at all ends.
+        // Some values are the same at all leaves.
         let values: Vec<Option<Node>> = (0..self.random.below(4))
             .map(|_| self.random.chance(0.2).then(|| self.value()))
             .collect();
@@ -263,11 +262,11 @@ impl Generator<'_> {
         }
     }
 
-    /// Makes what a forward block has computed visible.
+    /// Makes the nodes of a forward block visible.
     fn show(&mut self, forward: Block) {
         for item in &self.graph.blocks[forward].items {
             match *item {
-                // Only what is small: a comparison or the last of a few nodes.
+                // Only nodes with small values: a comparison or the last of a few nodes.
                 Item::Node(node) if is_small(&self.graph, node) => self.visible.push(node),
                 Item::Region(region) => {
                     let data = &self.graph.regions[region];
@@ -279,7 +278,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A new node, or a few, the last of which is small.
+    /// A new node, or a few, of which the last has a small value.
     fn compute(&mut self, block: Block) -> Node {
         let (a, b, c) = (self.value(), self.value(), self.value());
         match self.random.below(9) {
@@ -319,7 +318,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A node that is computed as `node` is, if that can be.
+    /// A copy of `node`, if it can be computed here.
     fn again(&mut self, block: Block, node: Node) -> Node {
         match self.graph.nodes[node].def {
             Def::Apply(op, args) if args.iter().all(|arg| self.visible.contains(arg)) => {
@@ -329,7 +328,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A visible node to decide something by, or a new one.
+    /// A condition: a visible node, or a new one.
     pub(super) fn condition(&mut self, block: Block) -> Node {
         let condition = if !self.conditions.is_empty() && self.random.chance(0.3) {
             let known = self.random.pick(&self.conditions);
@@ -345,7 +344,7 @@ impl Generator<'_> {
         condition
     }
 
-    /// A condition that always holds, and does not look like that.
+    /// A condition that always holds, but not by folding.
     pub(super) fn certain(&mut self, block: Block) -> Node {
         let (value, most) = (self.value(), self.graph.push_const(100.0f64.to_bits()));
         let condition = self.apply(block, Op::Lt, &[value, most]);
@@ -354,7 +353,7 @@ impl Generator<'_> {
     }
 
     pub(super) fn value(&mut self) -> Node {
-        // Later ones more often: they depend on more.
+        // Later nodes more often: they depend on more.
         let count = self.visible.len();
         let recent = count.min(12);
         match self.random.chance(0.6) {
@@ -379,7 +378,7 @@ impl Generator<'_> {
     }
 }
 
-/// Whether `node` is one of those that the generator lets others use.
+/// Tests whether the generator may use `node` as an operand.
 pub(super) fn is_small(graph: &Graph, node: Node) -> bool {
     match graph.nodes[node].def {
         Def::Apply(op, _) => {
@@ -397,8 +396,7 @@ pub(super) fn is_small(graph: &Graph, node: Node) -> bool {
     }
 }
 
-/// Numbers the places in the order in which the text form names them, so that
-/// what is read back is the same graph.
+/// Numbers the places in the order of the text form, so that it round-trips.
 fn in_order_of_text(graph: &mut Graph) {
     let mut order = Vec::new();
     for data in graph.blocks.values() {

@@ -1,4 +1,4 @@
-//! Helpers of all tests: random programs, oracles and numbers of twice the precision.
+//! Helpers of all tests: random programs and graphs, oracles, double-double arithmetic.
 #![allow(dead_code)] // Each test program uses a part.
 
 pub mod derivatives;

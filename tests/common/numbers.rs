@@ -1,11 +1,11 @@
-//! Numbers of twice the precision with derivatives, as a reference.
+//! Double-double numbers with derivatives, as a reference.
 #![allow(clippy::suspicious_arithmetic_impl)] // Rules for products are sums.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use phigrad::Var;
 
-/// What the programs of the tests compute with.
+/// The numbers that programs of the tests compute with.
 pub trait Number:
     Copy
     + From<f64>
@@ -29,7 +29,7 @@ pub trait Number:
         if exponent < 0 { Self::from(1.0) / product } else { product }
     }
 
-    /// The exponential, by its array for a number that is halved often.
+    /// The exponential: its Taylor series at x/2ᵏ, then squared k times.
     fn exponential(self) -> Self {
         let small = self * Self::from(0.5f64.powi(12));
         let (mut sum, mut term) = (Self::from(1.0), Self::from(1.0));
@@ -110,7 +110,7 @@ impl Div for Wide {
 /// The largest number of inputs.
 pub const INPUTS: usize = 8;
 
-/// A number with its derivatives.
+/// A value with its partial derivatives.
 #[derive(Clone, Copy, Debug)]
 pub struct Dual {
     value: Wide,
@@ -135,17 +135,17 @@ impl Dual {
         self.value
     }
 
-    /// Both words of the derivative by an input.
+    /// Both words of the derivative with respect to an input.
     pub fn wide_slope(self, input: usize) -> Wide {
         self.slopes[input]
     }
 
-    /// A function of this number, with its value and derivative here.
+    /// The chain rule for a function with this value and derivative.
     pub fn chain(self, value: Wide, slope: Wide) -> Dual {
         Dual { value, slopes: self.slopes.map(|inner| inner * slope) }
     }
 
-    /// The derivative by an input.
+    /// The derivative with respect to an input.
     pub fn slope(self, input: usize) -> f64 {
         self.slopes[input].0
     }

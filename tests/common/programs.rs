@@ -1,5 +1,5 @@
-//! What several test targets share: recorded programs, lifted graphs, and
-//! comparisons that say what failed.
+//! Helpers of several test targets: recorded programs, merged traces, and comparisons with
+//! readable failures.
 
 use std::panic::Location;
 
@@ -17,7 +17,7 @@ pub type Point = (Vec<f64>, Vec<f64>);
 /// Value and gradient.
 pub type Answer = (f64, Vec<f64>);
 
-/// The program as a recorded function that compiles only when told to.
+/// The program as a recorded function that compiles only on request.
 pub fn record(
     program: &Program,
     numerics: Numerics,
@@ -30,7 +30,7 @@ pub fn record(
         .record_with(move |x, data| program.eval(x, data))
 }
 
-/// A number of points for programs of this kind.
+/// Random points for programs of this recipe.
 pub fn points(recipe: &Recipe, random: &mut Random, count: usize) -> Vec<Point> {
     (0..count).map(|_| recipe.inputs(random)).collect()
 }
@@ -46,7 +46,7 @@ pub fn taped(program: &Program, (x, data): &Point) -> Answer {
     (trace.value(), gradient)
 }
 
-/// The graph of the paths that `program` takes at `points`.
+/// The merged traces of `program` at `points`.
 pub fn traces(program: &Program, points: &[Point]) -> Graph {
     let mut tracer = Tracer::default();
     let mut traces = MergedTraces::new(program.active(), program.inactive());
@@ -78,7 +78,7 @@ pub fn interpreted(graph: &Graph, (x, data): &Point) -> Option<Vec<f64>> {
     }
 }
 
-/// Whether all numbers are the same bit for bit, NaN as some NaN.
+/// Tests whether all numbers have the same bits; all NaN are equal.
 pub fn all_same(a: &[f64], b: &[f64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| same(a, b))
 }

@@ -1,10 +1,10 @@
-//! For tests of rerolling: graphs before and after it, compared.
+//! Comparison of graphs before and after rerolling.
 
 use phigrad::internals::ssa::{Graph, Outcome, interpret};
 
 use super::programs::all_same;
 
-/// Whether both graphs come to the same; returns whether that is a result.
+/// Asserts that both graphs have the same outcome; returns true if it is a result.
 pub fn agree(graph: &Graph, rolled: &Graph, point: &[f64]) -> bool {
     match (interpret(graph, point), interpret(rolled, point)) {
         (Outcome::Values(a), Outcome::Values(b)) => {

@@ -1,28 +1,28 @@
-//! Helpers of several test targets: a recorded function beside the same
-//! function on the tape alone, and the comparison of their answers.
+//! Helpers of several test targets: a recorded function and the same function on the tape only,
+//! with a comparison of both.
 
 use phigrad::{Limits, Numerics, Recorded, Report, Tape, TapeBuilder, Var};
 
-/// Both promises about rounding.
+/// Both options for rounding.
 pub const NUMERICS: [Numerics; 2] = [Numerics::Exact, Numerics::Real];
 
-/// How far a kernel may be from the tape with [`Numerics::Real`], relative to
-/// the larger of 1 and the tape's number.
+/// The tolerance between kernel and tape with [`Numerics::Real`], relative to the larger of 1 and
+/// the tape's value.
 pub const TOLERANCE: f64 = 1e-12;
 
-/// A builder of functions that are compiled only when asked.
+/// A builder of functions that are compiled only on request.
 pub fn manual(numerics: Numerics) -> TapeBuilder {
     Tape::builder().hot_threshold(u32::MAX).background(false).numerics(numerics)
 }
 
-/// Limits that differ from the default ones in what `change` does.
+/// The default limits with the changes of `change`.
 pub fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
     let mut limits = Limits::default();
     change(&mut limits);
     limits
 }
 
-/// Whether `found` is what a kernel may return where the tape returns `expected`.
+/// Tests whether a kernel may return `found` where the tape returns `expected`.
 pub fn agrees(numerics: Numerics, expected: f64, found: f64) -> bool {
     if expected.is_nan() {
         return found.is_nan();
@@ -36,12 +36,12 @@ pub fn agrees(numerics: Numerics, expected: f64, found: f64) -> bool {
     }
 }
 
-/// Who served the calls of one [`Pair::check`].
+/// The executor that served the calls of one [`Pair::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
     /// A kernel.
     Kernel,
-    /// The tape, because the kernel did not know the path.
+    /// The tape, because the kernel stopped at a guard.
     Fallback,
     /// The tape, because the kernel's result was not finite.
     NonFinite,
@@ -49,7 +49,7 @@ pub enum Served {
     Tape,
 }
 
-/// A function that gets kernels, and the same function on the tape alone.
+/// A function with kernels, and the same function on the tape only.
 pub struct Pair<F> {
     numerics: Numerics,
     tape: Recorded<F>,
@@ -94,7 +94,7 @@ impl<F: Fn(&[Var]) -> Var + Copy> Pair<F> {
             (3, 0, 0) => Served::Kernel,
             (0, 3, 0) => Served::Fallback,
             (0, 0, 0) => Served::Tape,
-            // One of value and gradient may be finite where the other is not.
+            // Only one of value and gradient may be finite.
             (_, 0, n) if n == tape => Served::NonFinite,
             _ => panic!("served by several executors at {x:?}: {:?}", self.kernel.report()),
         }

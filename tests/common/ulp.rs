@@ -1,16 +1,15 @@
-//! How exact a kernel has to be: an error of four times the tape's, and four ulps of the
-//! result more.
+//! The accuracy required of kernels: at most four times the error of the tape, and four ulps of
+//! the result.
 #![allow(dead_code)] // Each target uses a part of it.
 
-/// The distance from the size of `x` to the next larger number.
+/// The distance from |x| to the next larger number.
 pub fn ulp(x: f64) -> f64 {
     let size = x.abs().max(f64::MIN_POSITIVE);
     size.next_up() - size
 }
 
-/// The inputs, and some near to them: where the tape is right by chance in one of them it
-/// is not in others. Some are not very near: what comes to rest is rounded alike for all
-/// inputs next to each other.
+/// The inputs and some neighbours, because the tape may be exact by chance at one of them. Some
+/// are farther away: a fixed point is rounded alike for adjacent inputs.
 pub fn neighbours(x: &[f64]) -> Vec<Vec<f64>> {
     let mut all = vec![x.to_vec()];
     for i in 0..x.len() {

@@ -134,7 +134,7 @@ fn rows_that_are_wrong_are_found() {
     let text = reverse(&parse(SUM).unwrap(), Wanted::Gradient, Folding::Exact).to_string();
     let array = |index| Array::from_index(index);
     let root = |graph: &mut Graph| core::mem::take(&mut graph.blocks[Block::from_index(0)].items);
-    let no_inputs = "array a0 is not of active or of inactive inputs alone";
+    let no_inputs = "array a0 has inputs out of range, or both active and inactive ones";
     for (first, count) in [(3, 5), (8, 5), (13, 1), (u32::MAX, u32::MAX)] {
         let what = refused(SUM, |g| g.arrays[array(0)] = ArrayData::Inputs { first, count });
         assert_eq!(what, no_inputs);
@@ -147,9 +147,9 @@ fn rows_that_are_wrong_are_found() {
     let is_output = |row: &(Array, &ArrayData)| matches!(row.1, ArrayData::Outputs { .. });
     let row = rows.find(is_output).unwrap().0;
     let what = refused(&text, |g| _ = g.arrays.push(ArrayData::Outputs { first: 6, count: 2 }));
-    assert!(what.ends_with("has outputs that another one has, too"), "{what}");
+    assert!(what.ends_with("has outputs of another array"), "{what}");
     let what = refused(&text, |g| g.arrays[row] = ArrayData::Outputs { first: 4, count: 4 });
-    assert_eq!(what, format!("array {row} leaves outputs before it out"));
+    assert_eq!(what, format!("array {row} begins after outputs that no path returns"));
     let what = refused(&text, |g| {
         let mut items = root(g);
         items.retain(|item| *item != Item::Fill(row));
@@ -163,11 +163,11 @@ fn rows_that_are_wrong_are_found() {
     });
     assert_eq!(what, format!("block b0 fills {row}, as another step does"));
     let what = refused(&text, |g| g.blocks[Block::from_index(1)].items.push(Item::Fill(row)));
-    assert_eq!(what, format!("block b1 fills {row}, outputs, in a region"));
+    assert_eq!(what, format!("block b1 fills {row}, an array of outputs, in a region"));
     let what = refused("graph active 1 inactive 0\nb0:\n  return v0\n", |g| {
         g.arrays.push(ArrayData::Outputs { first: 0, count: 2 });
     });
-    assert_eq!(what, "block b0 returns without a0, outputs");
+    assert_eq!(what, "block b0 returns without filling a0, an array of outputs");
     let what = refused("graph active 1 inactive 0\nb0:\n  return v0\n", |g| {
         g.blocks[Block::from_index(0)].end = End::Open;
     });

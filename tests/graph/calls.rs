@@ -1,5 +1,5 @@
-//! Calls of routines and custom derivatives in the graph: text form, verifier, and that
-//! interpreter, kernels and differentiation agree on them.
+//! Calls of routines and custom derivatives: text form, invariants, and agreement of interpreter,
+//! kernels and differentiation.
 
 use phigrad::internals::diff::{Wanted, directional, reverse};
 use phigrad::internals::jit::compile;
@@ -8,7 +8,7 @@ use phigrad::internals::ssa::{
     Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify,
 };
 
-/// x₁¹⁰⁰·x₀ + …, with its partials attached, where the routine accepts; otherwise 7·x₁.
+/// x₁¹⁰⁰·x₀ + …, with attached partials, if the routine accepts; otherwise 7·x₁.
 const VERSIONS: &str = "graph active 2 inactive 1\nv3 = const 7.0\n\
     c0 = routine affine_power inputs 3 wrt x0 x1 : t0 = x0 | t1 = x1 | t2 = x2 | \
     advance 100 states 1 matrix t1 offset t2 start t0 outputs 0\n\
@@ -41,14 +41,18 @@ fn the_text_form_round_trips() {
 }
 
 #[test]
-fn malformed_calls_are_refused() {
+fn malformed_calls_are_rejected() {
     let broken = |from: &str, to: &str, what: &str| {
         let text = VERSIONS.replace(from, to);
         assert_ne!(text, VERSIONS);
         let error = parse(&text).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     };
-    broken("call c0 v0 v1 v2", "call c0 v0 v1", "one operand for each input");
+    broken(
+        "call c0 v0 v1 v2",
+        "call c0 v0 v1",
+        "another number of operands than its routine has inputs",
+    );
     broken("call c0", "call c1", "expected `c1 = routine …` first");
     broken("result v4 3", "result v4 4", "is no result of a call");
     broken("result v4 3", "result v4 0", "is no result of a call");
@@ -62,7 +66,7 @@ fn malformed_calls_are_refused() {
 }
 
 #[test]
-fn attached_partials_are_the_derivatives_where_calls_are_accepted() {
+fn attached_partials_are_the_derivatives_of_accepted_calls() {
     let graph = parse(VERSIONS).unwrap();
     let gradient = eliminate_dead_code(&reverse(&graph, Wanted::GradientAndValue, Folding::Real));
     let mut random = Random::new(5);
@@ -80,14 +84,14 @@ fn attached_partials_are_the_derivatives_where_calls_are_accepted() {
             assert!((found - expected).abs() <= 1e-12 * expected.abs().max(1.0), "{found}");
         }
     }
-    // The power is beyond 2^500.
+    // The power exceeds 2^500: out of range, rejected.
     let x = [0.5, 60.0, 0.25];
     assert_eq!(values(&gradient, &x), [420.0, 3.5, 210.0]);
     assert_eq!(in_kernel(&gradient, &x), [420.0, 3.5, 210.0]);
 }
 
 #[test]
-fn derivatives_of_the_second_order_are_those_of_the_fallback() {
+fn second_derivatives_are_those_of_the_fallback() {
     let graph = parse(VERSIONS).unwrap();
     let gradient = reverse(&graph, Wanted::Gradient, Folding::Real);
     // The fallback is 7·x₁·x₀.
@@ -96,7 +100,7 @@ fn derivatives_of_the_second_order_are_those_of_the_fallback() {
 }
 
 #[test]
-fn calls_in_loops_are_made_in_each_iteration() {
+fn calls_in_loops_run_in_each_iteration() {
     // Ten times y ← y + y·0.9¹⁰⁰ + x₁·Σ 0.9^j, whose reverse loop needs the partials of each.
     let text = "graph active 2 inactive 0\nv2 = const 0.9\nv3 = const 9.0\nv5 = iteration r0\n\
         c0 = routine affine_power inputs 3 wrt x0 x2 : t0 = x0 | t1 = x1 | t2 = x2 | \

@@ -1,5 +1,5 @@
-//! Expansion of the loops of random programs: the graphs mean the same to the last bit. Closed forms
-//! of random programs mean about the same.
+//! Unrolling the loops of random programs keeps all bits; their closed forms agree within
+//! rounding error.
 
 #[allow(dead_code)] // Straight graphs are for other tests.
 use std::panic::Location;
@@ -15,7 +15,7 @@ use phigrad::internals::programs::{Program, Random, Recipe};
 use phigrad::internals::ssa::{Folding, Graph, Outcome, Region, interpret, simplify, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 
-/// What `program` does at the points, merged.
+/// The merged traces of `program` at the points.
 fn merged(program: &Program, points: &[Point]) -> Graph {
     let mut tracer = Tracer::default();
     let mut traces = MergedTraces::new(program.active(), program.inactive());
@@ -29,7 +29,7 @@ fn merged(program: &Program, points: &[Point]) -> Graph {
 }
 
 #[test]
-fn random_programs_mean_the_same() {
+fn unrolled_random_programs_keep_their_results() {
     let base = Recipe { loops: 0.25, guards: 0.1, statements: 20, ..Recipe::default() };
     let recipes = [
         base,
@@ -81,7 +81,7 @@ fn random_programs_mean_the_same() {
                     let is_close = |(a, b): (&f64, &f64)| {
                         !a.is_finite() || !b.is_finite() || (a - b).abs() <= 1e-6 * a.abs().max(1.0)
                     };
-                    // A loop may lose digits that its closed form keeps.
+                    // The loop may be less accurate than its closed form.
                     let is_better = || {
                         let exact = nearly(&graph, &point);
                         exact.is_some_and(|exact| exact.iter().zip(&b).all(is_close))

@@ -1,5 +1,4 @@
-//! What the passes do to loops: random graphs with loops keep their outcomes,
-//! and examples show what goes.
+//! Simplification, dead-code elimination and hoisting of loops, on examples and random graphs.
 
 use crate::common::graphs::GraphRecipe;
 use phigrad::check::{Tolerance, close, same};
@@ -11,7 +10,7 @@ use phigrad::internals::ssa::{
     simplify, verify,
 };
 
-/// Random graphs of several kinds with inputs for them.
+/// Random graphs from several recipes, with inputs.
 fn random_graphs(seed: u64, count: usize) -> Vec<(Graph, Vec<Vec<f64>>)> {
     let mut random = Random::new(seed);
     let usual = GraphRecipe {
@@ -38,7 +37,7 @@ fn random_graphs(seed: u64, count: usize) -> Vec<(Graph, Vec<Vec<f64>>)> {
     graphs
 }
 
-/// Asserts that `after` is sound and comes to what `before` does.
+/// Asserts that `after` is valid and has the outcomes of `before`.
 fn assert_agree(before: &Graph, after: &Graph, inputs: &[Vec<f64>], agree: fn(f64, f64) -> bool) {
     assert_eq!(verify(after), Ok(()), "{before}\n{after}");
     for x in inputs {
@@ -62,7 +61,7 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn random_loops_are_sound_read_back_and_hold_what_they_should() {
+fn random_loops_are_valid_round_trip_and_cover_all_constructs() {
     let (mut text, mut unseen, mut runs, mut nested) = (String::new(), 0, 0, 0);
     for (graph, inputs) in random_graphs(1, 100) {
         let nest = Nest::of(&graph);
@@ -108,7 +107,7 @@ fn random_loops_are_sound_read_back_and_hold_what_they_should() {
 }
 
 #[test]
-fn dead_code_elimination_keeps_every_outcome_and_is_done_after_once() {
+fn dead_code_elimination_keeps_outcomes_and_is_idempotent() {
     for (graph, inputs) in random_graphs(2, 200) {
         let small = eliminate_dead_code(&graph);
         assert_agree(&graph, &small, &inputs, same);
@@ -135,7 +134,7 @@ fn real_simplification_stays_near() {
 }
 
 #[test]
-fn pictures_show_loops_and_series() {
+fn pictures_show_loops_and_arrays() {
     for (graph, _) in random_graphs(5, 20) {
         let picture = dot(&graph);
         for node in graph.nodes.keys() {
@@ -154,8 +153,7 @@ fn exact(text: &str) -> String {
     simplify(&graph, Folding::Exact).to_string()
 }
 
-/// A loop over the iteration number below 4 with these entry φs; each end passes
-/// on `nexts`, then `values`.
+/// A loop of four iterations with these entry φs; each leaf passes on `nexts`, then `values`.
 fn counted(entries: &str, body: &str, passed: &str, phis: &str, outputs: &str) -> String {
     format!(
         "graph active 2 inactive 0\nv2 = const 3.0\nv9 = iteration r0\na0 = constants 1.0 2.0 3.0 \
@@ -166,10 +164,10 @@ fn counted(entries: &str, body: &str, passed: &str, phis: &str, outputs: &str) -
 }
 
 #[test]
-fn an_entry_that_keeps_its_first_value_is_that_value() {
+fn invariant_entry_phis_are_replaced() {
     let body = "v11 = add v3 v4\n  v12 = mul v5 v6\n  v13 = sub v11 v12\n  v14 = add v7 v13\n  v15 = add v8 v2";
-    // v3 stays, v4 gets its first value again, v5 and v6 get that of v3 by way of
-    // each other; v7 sums, v8 counts for nobody.
+    // v3 is invariant, v4 gets its initial value again, v5 and v6 get that of v3 through each
+    // other; v7 sums, v8 is dead.
     let text = counted(
         "v3=v0 v4=v1 v5=v0 v6=v0 v7=v0 v8=v2",
         body,
@@ -184,7 +182,7 @@ fn an_entry_that_keeps_its_first_value_is_that_value() {
 }
 
 #[test]
-fn entries_that_are_swapped_stay() {
+fn swapped_entry_phis_stay() {
     let text = counted(
         "v3=v0 v4=v1 v5=v0 v6=v0 v7=v0 v8=v2",
         "v11 = neg v0\n  v12 = neg v0\n  v13 = neg v0\n  v14 = neg v0\n  v15 = neg v0",
@@ -194,7 +192,7 @@ fn entries_that_are_swapped_stay() {
     );
     let small = exact(&text);
     assert!(small.contains("bound 4 entries v2=v0 v3=v1\n"), "{small}");
-    // Equal nodes are one, also what two φs have at all ends.
+    // Equal nodes are merged, and φs with equal sources.
     assert_eq!(small.matches("neg").count(), 1, "{small}");
     let graph = parse(&small).unwrap();
     // Three swaps.
@@ -202,7 +200,7 @@ fn entries_that_are_swapped_stay() {
 }
 
 #[test]
-fn a_loop_that_nobody_needs_goes_unless_it_may_stop_the_graph() {
+fn a_dead_loop_stays_only_if_it_may_exceed_its_bound() {
     let text = counted(
         "v3=v0 v4=v1 v5=v0 v6=v0 v7=v0 v8=v2",
         "v11 = element i0\n  accumulate i1 v11\n  v12 = neg v3\n  v13 = neg v3\n  v14 = neg v3\n  \
@@ -213,7 +211,7 @@ fn a_loop_that_nobody_needs_goes_unless_it_may_stop_the_graph() {
     );
     let gone = "graph active 2 inactive 0\nb0:\n  return v0\n";
     assert_eq!(eliminate_dead_code(&parse(&text).unwrap()).to_string(), gone);
-    // One more iteration than it may have.
+    // One iteration more than the bound.
     let text = text.replace("const 3.0", "const 4.0");
     let kept = "graph active 2 inactive 0\nv2 = const 4.0\nv3 = iteration r0\nb0:\n  region r0 b1 bound \
                 4\n  return v0\nb1:\n  v4 = lt v3 v2\n  return v4\n";
@@ -222,7 +220,7 @@ fn a_loop_that_nobody_needs_goes_unless_it_may_stop_the_graph() {
 }
 
 #[test]
-fn sums_keep_what_is_added_if_one_is_read() {
+fn accumulators_are_live_if_one_is_read() {
     let text = "graph active 1 inactive 0\nv1 = const 1.0\nv2 = iteration r0\na0 = sums _ v0\na1 = sums \
                 v0\ni0 = a0 base 0 r0*1\ni1 = a0 base 1\ni2 = a1 base 0\nb0:\n  fill a1\n  fill a0\n  \
                 region r0 b1 bound 2\n  v5 = element i1\n  v6 = element i2\n  return v5\nb1:\n  v3 = lt \
@@ -237,7 +235,7 @@ fn sums_keep_what_is_added_if_one_is_read() {
 }
 
 #[test]
-fn elements_that_are_always_the_same_are_nodes() {
+fn constant_elements_become_nodes() {
     let text = "graph active 2 inactive 0\nv2 = const 1.0\nv4 = iteration r0\na0 = constants 1.5 2.5\na1 = \
                 nodes v0 v1\na2 = saved v5\na3 = saved v6\na4 = saved v7\na5 = saved v3\ni0 = a0 \
                 base 1\ni1 = a1 base 1 r0*0\ni2 = a2 base 1 r0*-1\ni3 = a3 base 0\ni4 = a4 base 1 r0*-1\ni5 \
@@ -248,7 +246,7 @@ fn elements_that_are_always_the_same_are_nodes() {
                 add v11 v12\n  v17 = add v13 v14\n  v18 = add v15 v16\n  return v17 v18\n";
     let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
     let small = simplify(&graph, Folding::Exact);
-    // What is left is of nodes that the loop computes, if only always the same.
+    // The remaining arrays are of nodes that the loop computes.
     assert_eq!(small.arrays.len(), 2, "{small}");
     assert_eq!(small.to_string().matches("element").count(), 2, "{small}");
     let x = [0.7, -0.2];
@@ -256,7 +254,7 @@ fn elements_that_are_always_the_same_are_nodes() {
 }
 
 #[test]
-fn elements_of_sums_are_not_the_same_before_and_after_they_are_filled_again() {
+fn accumulators_are_read_again_after_a_fill() {
     let text = "graph active 1 inactive 0\nv1 = const 1.0\nv2 = iteration r0\na0 = sums v0\na1 = saved v4\ni0 = a0 \
                 base 0\ni1 = a1 base 0\nb0:\n  v7 = region r0 b1 bound 2\n  v8 = element i1\n  return v7 \
                 v8\nb1:\n  fill a0\n  accumulate i0 v2\n  v4 = element i0\n  v5 = element i0\n  v6 = lt v2 \
@@ -309,8 +307,8 @@ fn hoisting_keeps_bits() {
     assert!(moved > 100, "{moved}");
 }
 
-/// A loop in a loop, ten times four iterations; the outer one adds up what the inner one
-/// comes to, which is the sum of the last node of `body`, v10 to this number.
+/// Nested loops of ten and four iterations; the outer one adds up the results of the inner one,
+/// which sums the last node of `body`; v10 to this number.
 fn nested(body: &str, last: usize) -> String {
     let [sum, inner, outer] = [1, 2, 3].map(|more| format!("v{}", last + more));
     format!(
@@ -322,7 +320,7 @@ fn nested(body: &str, last: usize) -> String {
     )
 }
 
-/// The primitives and elements of each block of what `hoist` makes of `text`.
+/// The primitives and elements of each block of the hoisted graph.
 fn steps_of_hoisted(text: &str) -> Vec<Vec<String>> {
     let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
     let hoisted = hoist(&graph);
@@ -345,8 +343,8 @@ fn steps_of_hoisted(text: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn what_no_iteration_changes_is_computed_before_the_loops() {
-    // sin(v0 + v1) before both loops, that of an element of the outer one in that.
+fn invariant_steps_move_before_the_loops() {
+    // sin(v0 + v1) before both loops, the cosine of an element of the outer loop inside that.
     let body = "v10 = add v0 v1\n  v11 = sin v10\n  v12 = element i0\n  v13 = cos v12\n  v14 = element \
                 i1\n  v15 = mul v11 v13\n  v16 = mul v15 v14\n  guard v11";
     let steps = steps_of_hoisted(&nested(body, 16));
@@ -356,14 +354,15 @@ fn what_no_iteration_changes_is_computed_before_the_loops() {
 }
 
 #[test]
-fn what_an_iteration_changes_or_need_not_reach_stays() {
-    // The iteration number, what is carried, and what costs less than to read it again.
+fn varying_cheap_and_conditional_steps_stay() {
+    // Uses of the iteration number and of carried values, and a step that is cheaper than a
+    // reload.
     let body = "v10 = mul v5 v0\n  v11 = mul v8 v1\n  v12 = neg v0\n  v13 = add v10 v11\n  v14 = add v13 v12";
     let steps = steps_of_hoisted(&nested(body, 14));
     assert_eq!(steps[0], ["region"]);
     assert_eq!(steps[1], ["lt", "region"]);
     assert_eq!(steps[2], ["lt", "mul", "mul", "neg", "add", "add", "add"]);
-    // A side of a branch.
+    // An arm of a branch.
     let text = "graph active 2 inactive 0\nv2 = const 9.0\nv3 = iteration r0\nb0:\n  v10 = region r0 b1 \
                 bound 10 entries v4=v0\n  return v10\nb1:\n  v5 = lt v3 v2\n  v6 = gt v4 v1\n  v9 = \
                 region r1 b2\n  return v5 v9 v9\nb2:\n  branch v6 b3 b4\nb3:\n  v7 = exp v0\n  return \
@@ -372,8 +371,8 @@ fn what_an_iteration_changes_or_need_not_reach_stays() {
 }
 
 #[test]
-fn what_a_replayed_loop_computes_is_computed_before_it() {
-    // sin(exp(v0)·v1) is needed in the loop that replays, exp(v0) in both.
+fn invariant_steps_of_replayed_loops_move() {
+    // sin(exp(v0)·v1) is used in the replaying loop, exp(v0) in both.
     let text = "graph active 2 inactive 0\nv2 = const 9.0\nv3 = iteration r0\nb0:\n  v8 = region r0 \
                 b1 bound 10 entries v4=v0\n  v13 = region r1 b2 bound 10 entries v9=v8 replays r0\n  \
                 return v13\nb1:\n  v5 = exp v0\n  v6 = add v4 v5\n  v7 = lt v3 v2\n  return v7 v6 \
@@ -384,7 +383,7 @@ fn what_a_replayed_loop_computes_is_computed_before_it() {
 }
 
 #[test]
-fn what_a_loop_keeps_of_its_iterations_is_a_step_of_it() {
+fn saved_nodes_stay_in_their_loop() {
     let text = "graph active 2 inactive 0\nv2 = const 9.0\nv3 = iteration r0\nv4 = iteration r1\na0 = \
                 saved v7\ni0 = a0 base 9 r1*-1\nb0:\n  v9 = region r0 b1 bound 10 entries v5=v0\n  v14 \
                 = region r1 b2 bound 10 entries v10=v9\n  return v14\nb1:\n  v6 = lt v3 v2\n  v7 = sin \

@@ -1,5 +1,4 @@
-//! The rules of the verifier for loops and arrays, each with damaged graphs, and
-//! malformed loops in text.
+//! The invariants of loops and arrays, each violated in turn, and malformed text of loops.
 
 use phigrad::internals::entity::Entity;
 use phigrad::internals::ssa::{
@@ -7,8 +6,8 @@ use phigrad::internals::ssa::{
     NodeData, Outcome, ParseError, PlaceId, Region, interpret, parse, verify,
 };
 
-/// y := x; three times y := y² + 1, with a loop in each iteration; then a replay
-/// adds up what there was, and a region reads it.
+/// y := x; three times y := y² + 1, with a loop in each iteration; then a replaying loop adds up
+/// saved values, and a region reads the sums.
 const SOUND: &str = "\
 graph active 1 inactive 0
 v1 = const 1.0
@@ -57,7 +56,7 @@ b6:
   return v1
 ";
 
-fn sound() -> Graph {
+fn valid() -> Graph {
     parse(SOUND).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -98,7 +97,7 @@ fn push(graph: &mut Graph, def: Def) -> Node {
 }
 
 #[test]
-fn the_graph_to_damage_is_sound_and_means_what_it_says() {
+fn the_graph_is_valid() {
     let graph = sound();
     assert_eq!(graph.to_string(), SOUND);
     let y = |x: f64| (x * x + 1.0) * 2.0;
@@ -115,7 +114,7 @@ type Breakage = (usize, fn(&mut Graph), &'static str);
 const OUT_OF_PLACE: &str = "node v3 is not in its place among the entry φs of its loop";
 const COUNT: &str = "block b1 passes on another number of values than r0 takes";
 
-/// The number of the invariant, a damage, and what the verifier says.
+/// The number of the invariant, a change that violates it, and the message of the verifier.
 const BREAKAGES: &[Breakage] = &[
     (
         2,
@@ -135,10 +134,18 @@ const BREAKAGES: &[Breakage] = &[
     (4, |g| g.blocks[block(0)].end = returns(&[4, 4, 4]), "block b0 uses v4, not visible here"),
     (4, |g| g.blocks[block(1)].end = returns(&[9, 3, 3]), "block b1 uses v9, not visible here"),
     (4, |g| g.blocks[block(5)].end = returns(&[15]), "block b5 uses v15, not visible here"),
-    (9, |g| cycle(g, 1).bound = 0, "region r1 may have no iteration"),
+    (9, |g| cycle(g, 1).bound = 0, "region r1 has bound 0"),
     (9, |g| cycle(g, 2).bound = 2, "region r2 has another bound than the loop that it replays"),
-    (9, |g| g.regions[region(3)].replays = Some(region(0)), "region r3 replays a loop and is none"),
-    (9, |g| g.regions[region(2)].replays = Some(region(3)), "region r2 is a loop and replays none"),
+    (
+        9,
+        |g| g.regions[region(3)].replays = Some(region(0)),
+        "region r3 replays a loop but is no loop",
+    ),
+    (
+        9,
+        |g| g.regions[region(2)].replays = Some(region(3)),
+        "region r2 is a loop but replays a region that is none",
+    ),
     (9, |g| replays_a_replay(g), "region r3 replays a loop that replays another"),
     (9, |g| replays_inside(g), "region r4 replays a loop that is being replayed"),
     (
@@ -150,8 +157,8 @@ const BREAKAGES: &[Breakage] = &[
     (9, |g| g.nodes[node(3)].def = Def::Entry(region(3), 0), OUT_OF_PLACE),
     (9, |g| g.nodes[node(3)].def = Def::Entry(region(9), 0), OUT_OF_PLACE),
     (9, |g| cycle(g, 0).entries.clear(), OUT_OF_PLACE),
-    (9, |g| extra_entry(g, 3), "region r0 has v3 as entry φ, which is none"),
-    (9, |g| extra_entry(g, 99), "region r0 has v99 as entry φ, which is none"),
+    (9, |g| extra_entry(g, 3), "region r0 has v3 as entry φ, which is not defined as that"),
+    (9, |g| extra_entry(g, 99), "region r0 has v99 as entry φ, which is not defined as that"),
     (9, |g| g.nodes[node(3)].place = None, "node v3 comes from another place than its loop"),
     (9, |g| outer_first(g), "region r0 begins with v5, not visible here"),
     (
@@ -169,16 +176,24 @@ const BREAKAGES: &[Breakage] = &[
         |g| g.nodes[node(4)].def = Def::Iteration(region(7)),
         "node v4 counts no loop, or one that replays another",
     ),
-    (3, |g| items(g, 1).push(Item::Node(node(4))), "block b1 computes what is no applied node"),
-    (3, |g| items(g, 1).push(Item::Node(node(3))), "block b1 computes what is no applied node"),
+    (
+        3,
+        |g| items(g, 1).push(Item::Node(node(4))),
+        "block b1 has a step for a node that is not computed by steps",
+    ),
+    (
+        3,
+        |g| items(g, 1).push(Item::Node(node(3))),
+        "block b1 has a step for a node that is not computed by steps",
+    ),
     (3, |g| _ = items(g, 2).remove(0), "node v10 uses v8, not visible here"),
     (3, |g| _ = items(g, 0).remove(3), "block b4 uses v21, not visible here"),
-    (10, |g| history(g, 99), "array a0 refers to v99, which is no node"),
-    (10, |g| history(g, 0), "array a0 is of v0, not computed in the root of a loop"),
-    (10, |g| history(g, 1), "array a0 is of v1, not computed in the root of a loop"),
-    (10, |g| history(g, 4), "array a0 is of v4, not computed in the root of a loop"),
-    (10, |g| history(g, 14), "array a0 is of v14, not computed in the root of a loop"),
-    (10, |g| history(g, 18), "array a0 is of v18, not computed in the root of a loop"),
+    (10, |g| saved(g, 99), "array a0 refers to v99, which is no node"),
+    (10, |g| saved(g, 0), "array a0 is of v0, not computed in the root of a loop"),
+    (10, |g| saved(g, 1), "array a0 is of v1, not computed in the root of a loop"),
+    (10, |g| saved(g, 4), "array a0 is of v4, not computed in the root of a loop"),
+    (10, |g| saved(g, 14), "array a0 is of v14, not computed in the root of a loop"),
+    (10, |g| saved(g, 18), "array a0 is of v18, not computed in the root of a loop"),
     (
         10,
         |g| g.arrays[array(1)] = ArrayData::Nodes(vec![node(77)]),
@@ -189,7 +204,11 @@ const BREAKAGES: &[Breakage] = &[
         |g| g.arrays[array(2)] = ArrayData::Sums(vec![Some(node(77))]),
         "array a2 refers to v77, which is no node",
     ),
-    (11, |g| g.accesses[access(0)].array = array(8), "access i0 is to no array"),
+    (
+        11,
+        |g| g.accesses[access(0)].array = array(8),
+        "access i0 is to an array that does not exist",
+    ),
     (11, |g| g.accesses[access(0)].base = 1, "access i0 may be outside of its array"),
     (11, |g| g.accesses[access(0)].base = 3, "access i0 may be outside of its array"),
     (11, |g| stride(g, 1, 0, 2), "access i1 has two strides by r0"),
@@ -199,17 +218,33 @@ const BREAKAGES: &[Breakage] = &[
         |g| g.arrays[array(3)] = ArrayData::Constants(vec![].into()),
         "access i4 may be outside of its array",
     ),
-    (11, |g| stride(g, 1, 2, 0), "access i1 has a stride by r2, which does not count"),
-    (11, |g| stride(g, 1, 3, 0), "access i1 has a stride by r3, which does not count"),
-    (11, |g| stride(g, 1, 9, 0), "access i1 has a stride by r9, which does not count"),
+    (
+        11,
+        |g| stride(g, 1, 2, 0),
+        "access i1 has a stride by r2, which is no loop with an iteration number",
+    ),
+    (
+        11,
+        |g| stride(g, 1, 3, 0),
+        "access i1 has a stride by r3, which is no loop with an iteration number",
+    ),
+    (
+        11,
+        |g| stride(g, 1, 9, 0),
+        "access i1 has a stride by r9, which is no loop with an iteration number",
+    ),
     (12, |g| stride(g, 1, 1, 0), "node v17 needs the iteration of r1, not known here"),
-    (12, |g| g.nodes[node(21)].def = Def::Element(access(9)), "node v21 reads at no access"),
+    (
+        12,
+        |g| g.nodes[node(21)].def = Def::Element(access(9)),
+        "node v21 reads at an access that does not exist",
+    ),
     (
         12,
         |g| g.nodes[node(21)].def = Def::Element(access(1)),
         "node v21 needs the iteration of r0, not known here",
     ),
-    (12, |g| early_history(g), "node v6 reads a0, of a loop that is not visible here"),
+    (12, |g| read_saved_inside(g), "node v6 reads a0, of a loop that is not visible here"),
     (
         12,
         |g| g.arrays[array(1)] = ArrayData::Nodes(vec![node(0), node(8), node(0)]),
@@ -227,10 +262,18 @@ const BREAKAGES: &[Breakage] = &[
         |g| _ = g.blocks[block(3)].items.pop().map(|_| items(g, 0).remove(1)),
         "node v21 reads a2, not filled here",
     ),
-    (12, |g| fill_in_a_side(g), "block b3 adds to a2, not filled here"),
+    (12, |g| fill_in_an_arm(g), "block b3 adds to a2, not filled here"),
     (13, |g| items(g, 0).push(Item::Fill(array(2))), "block b0 fills a2, as another step does"),
-    (13, |g| items(g, 0).push(Item::Fill(array(1))), "block b0 fills a1, which are no sums"),
-    (13, |g| items(g, 0).push(Item::Fill(array(9))), "block b0 fills a9, which are no sums"),
+    (
+        13,
+        |g| items(g, 0).push(Item::Fill(array(1))),
+        "block b0 fills a1, which has no accumulators",
+    ),
+    (
+        13,
+        |g| items(g, 0).push(Item::Fill(array(9))),
+        "block b0 fills a9, which has no accumulators",
+    ),
     (
         12,
         |g| g.arrays[array(2)] = ArrayData::Sums(vec![Some(node(5)), None, None]),
@@ -239,8 +282,8 @@ const BREAKAGES: &[Breakage] = &[
     (13, |g| add(g, 0, 3, 0), "block b0 adds to a2, which may have been read"),
     (13, |g| add(g, 6, 3, 0), "block b6 adds to a2, which may have been read"),
     (13, |g| read_in_the_loop(g), "block b3 adds to a2, which may have been read"),
-    (13, |g| read_on_a_side(g), "block b0 adds to a2, which may have been read"),
-    (13, |g| add(g, 3, 1, 0), "block b3 adds to a1, which are no sums"),
+    (13, |g| read_in_an_arm(g), "block b0 adds to a2, which may have been read"),
+    (13, |g| add(g, 3, 1, 0), "block b3 adds to a1, which has no accumulators"),
     (13, |g| add(g, 3, 9, 0), "block b3 adds at i9, which is no access"),
     (13, |g| add(g, 3, 2, 11), "block b3 uses v11, not visible here"),
     (13, |g| add(g, 0, 2, 0), "block b0 needs the iteration of r0, not known here"),
@@ -251,7 +294,7 @@ const BREAKAGES: &[Breakage] = &[
     ),
 ];
 
-/// A node with the largest id, in the block of the first one.
+/// Adds a node with the largest id to the block of the first one.
 fn late(graph: &mut Graph) -> Node {
     let (root, x) = (graph.root(), graph.input(0));
     let node = graph.push_apply(root, phigrad::internals::op::Op::Sin, &[x], None);
@@ -276,18 +319,18 @@ fn extra_entry(graph: &mut Graph, index: usize) {
     cycle(graph, 0).entries.push(Entry { phi: node(index), first: node(0) });
 }
 
-/// Lets a loop begin with what it computes.
+/// Makes a node of a loop an initial value of the loop.
 fn outer_first(graph: &mut Graph) {
     let place = graph.nodes[node(3)].place;
     let phi = graph.nodes.push(NodeData { def: Def::Entry(region(0), 1), place });
     cycle(graph, 0).entries.push(Entry { phi, first: node(5) });
-    // So that it has no φ, which would have to come after the entry.
+    // It must have no φ, whose id would have to be larger than the entry's.
     graph.regions[region(0)].phis.clear();
     graph.nodes[node(14)].def = Def::Const(0);
     graph.blocks[block(1)].end = returns(&[13, 12, 12]);
 }
 
-fn history(graph: &mut Graph, index: usize) {
+fn saved(graph: &mut Graph, index: usize) {
     graph.arrays[array(0)] = ArrayData::Saved(node(index));
 }
 
@@ -304,8 +347,8 @@ fn cycle_of_forward(graph: &mut Graph) {
     cycle(graph, 1).bound = 3;
 }
 
-/// Reads the history in the loop.
-fn early_history(graph: &mut Graph) {
+/// Reads the saved values inside their loop.
+fn read_saved_inside(graph: &mut Graph) {
     graph.nodes[node(6)].def = Def::Element(access(0));
 }
 
@@ -314,7 +357,7 @@ fn late_entry(graph: &mut Graph) {
     cycle(graph, 1).entries.push(Entry { phi, first: node(0) });
 }
 
-fn fill_in_a_side(graph: &mut Graph) {
+fn fill_in_an_arm(graph: &mut Graph) {
     let item = items(graph, 0).remove(1);
     let region = graph.push_region(block(0), None, None);
     let root = graph.regions[region].root;
@@ -330,14 +373,14 @@ fn add(graph: &mut Graph, index: usize, at: usize, value: usize) {
 
 fn read_in_the_loop(graph: &mut Graph) {
     graph.push_element(block(3), access(3), None);
-    // φs must come after all in their region.
+    // φs must have larger ids than all nodes of their region.
     graph.regions[region(2)].phis.clear();
     graph.nodes[node(20)].def = Def::Const(0);
     graph.blocks[block(3)].end = returns(&[19]);
 }
 
-/// Reads the sums on one side of a branch, and adds where the sides have met.
-fn read_on_a_side(graph: &mut Graph) {
+/// Reads the accumulators in one arm of a branch, and adds to them after the join.
+fn read_in_an_arm(graph: &mut Graph) {
     items(graph, 0).remove(3);
     graph.blocks[block(5)].items.push(Item::Node(node(21)));
     graph.blocks[block(4)].end =
@@ -346,7 +389,7 @@ fn read_on_a_side(graph: &mut Graph) {
 }
 
 #[test]
-fn each_broken_invariant_of_loops_is_found() {
+fn each_violated_invariant_of_loops_is_found() {
     assert_eq!(verify(&sound()), Ok(()));
     let mut wrong = Vec::new();
     for &(invariant, damage, what) in BREAKAGES {
@@ -370,17 +413,17 @@ fn each_broken_invariant_of_loops_is_found() {
 }
 
 #[test]
-fn what_is_just_allowed_is_not_refused() {
+fn borderline_graphs_are_valid() {
     let allowed: [fn(&mut Graph); 5] = [
-        // A stride to and fro over the whole array.
+        // A positive and a negative stride over the whole array.
         |g| {
             let strides = [(region(0), -1)].into_iter().collect();
             g.accesses[access(1)] = AccessData { array: array(1), base: 2, strides };
         },
-        // Histories of an entry φ, and of the φ of a loop in the loop.
-        |g| history(g, 3),
-        |g| history(g, 12),
-        // Adding on one side and reading on the other.
+        // Saved values of an entry φ, and of the φ of an inner loop.
+        |g| saved(g, 3),
+        |g| saved(g, 12),
+        // Adding in one arm and reading in the other.
         |g| {
             items(g, 0).remove(3);
             g.blocks[block(5)].items.push(Item::Node(node(21)));
@@ -388,7 +431,7 @@ fn what_is_just_allowed_is_not_refused() {
                 End::Branch { condition: node(0), then: block(5), otherwise: block(6) };
             add(g, 6, 3, 0);
         },
-        // Reading once more after the loop.
+        // Reading again after the loop.
         |g| _ = g.push_element(block(0), access(3), None),
     ];
     for (index, change) in allowed.into_iter().enumerate() {
@@ -399,7 +442,7 @@ fn what_is_just_allowed_is_not_refused() {
     }
 }
 
-/// Text, the line of the error, and what it says.
+/// The text, the line of the error, and the message.
 const MALFORMED: &[(&str, usize, &str)] = &[
     ("b0:\nregion r0 b1 bound", 3, "expected `region r0 b0`, then for a loop"),
     ("b0:\nregion r0 b1 bound 2 entries", 3, "expected `region r0 b0`, then for a loop"),
@@ -433,7 +476,7 @@ const MALFORMED: &[(&str, usize, &str)] = &[
 ];
 
 #[test]
-fn malformed_loops_are_refused_with_their_line() {
+fn malformed_loops_are_rejected_with_their_line() {
     for &(text, line, what) in MALFORMED {
         let text = format!("graph active 1 inactive 0\n{text}");
         match parse(&text) {

@@ -1,8 +1,8 @@
-//! Loops: their meaning, their text form, and the rules of the verifier.
+//! Loops: semantics, text form, and invariants.
 
 use phigrad::internals::ssa::{Graph, Outcome, interpret, parse};
 
-/// Reads a graph that prints as it was written.
+/// Parses a graph and checks that its text form is `text`.
 fn read(text: &str) -> Graph {
     let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(graph.to_string(), text);
@@ -44,13 +44,13 @@ fn a_loop_adds_up_constants() {
     assert_eq!(values(&read(SUM), &[2.0]), [21.0]);
     let backwards = SUM.replace("base 0 r0*1", "base 3 r0*-1");
     assert_eq!(values(&read(&backwards), &[2.0]), [21.0]);
-    // One iteration more than it may have.
+    // One iteration more than the bound.
     assert!(stops(&read(&SUM.replace("const 3.0", "const 4.0")), &[2.0]));
     assert_eq!(values(&read(&SUM.replace("const 3.0", "const 1.0")), &[2.0]), [6.0]);
 }
 
 #[test]
-fn entries_get_their_values_at_once() {
+fn entry_phis_are_assigned_in_parallel() {
     let text = "\
 graph active 2 inactive 0
 v2 = const 8.0
@@ -80,7 +80,7 @@ b1:
 ";
 
 #[test]
-fn a_loop_that_goes_on_too_long_stops_the_graph() {
+fn a_loop_that_exceeds_its_bound_stops_the_graph() {
     let graph = read(WHILE);
     assert_eq!(values(&graph, &[60.0]), [120.0]);
     assert_eq!(values(&graph, &[7.0]), [112.0]);
@@ -104,7 +104,7 @@ b1:
     assert_eq!(values(&read(text), &[]), [2.0]);
 }
 
-/// Σ over i < 4 of Σ over j <= i of x·(10·i + j), the inner bound carried.
+/// Σ over i < 4 of Σ over j <= i of x·(10·i + j); the inner bound is carried.
 const TRIANGLE: &str = "\
 graph active 1 inactive 0
 v1 = const 0.0
@@ -130,15 +130,15 @@ b2:
 ";
 
 #[test]
-fn loops_nest_with_inner_bounds_that_are_carried() {
+fn inner_bounds_may_be_carried() {
     let text = TRIANGLE.replace("v16", "v99").replace("v17", "v16").replace("v99", "v17");
     let graph = read(&text);
     let pairs = (0..4).flat_map(|i| (0..=i).map(move |j| f64::from(10 * i + j)));
     assert_eq!(values(&graph, &[0.5]), [pairs.sum::<f64>() * 0.5]);
 }
 
-/// y := x; three times y := y·y - 1; then a replay gathers the values of y
-/// before each step, last first, as digits, and what the history has.
+/// y := x; three times y := y·y - 1; then a replaying loop collects the values of y before each
+/// step, last first, as digits, and the saved squares.
 const REPLAY: &str = "\
 graph active 1 inactive 0
 v1 = const 1.0
@@ -171,7 +171,7 @@ b2:
 ";
 
 #[test]
-fn a_replay_sees_each_iteration_last_first() {
+fn a_replaying_loop_runs_backwards() {
     let text = REPLAY.replace("v22 =", "v20 =").replace("v22 v14 v22", "v20 v14 v20");
     let text = text.replace("v20 v21 = region", "v21 v22 = region");
     let graph = read(&text.replace("return v10 v20 v21", "return v10 v21 v22"));
@@ -179,9 +179,9 @@ fn a_replay_sees_each_iteration_last_first() {
     assert_eq!(values(&graph, &[2.0]), [63.0, 80302.0, 40964.0]);
 }
 
-/// As many iterations of the inner loop as the outer one has had, and one more;
-/// then both again, replayed: what the inner loop computed, as digits, with a
-/// branch that the inner loop takes, and what it came to in sums.
+/// The inner loop has one more iteration than the outer one has had. Then both are replayed: they
+/// collect the inner values as digits, with a branch as in the inner loop, and the results of the
+/// inner loop in accumulators.
 const NESTED: &str = "\
 graph active 1 inactive 0
 v1 = const 1.0
@@ -242,14 +242,14 @@ b10:
 ";
 
 #[test]
-fn nests_of_loops_are_replayed_last_iteration_first() {
+fn nested_loops_are_replayed_backwards() {
     let graph = read(NESTED);
-    // With x = 3 the inner values are [-1], [-1, 2], [-1, 2, 8]: 0 decides for -1.
+    // With x = 3 the inner values are [-1], [-1, 2], [-1, 2, 8]: the branch adds 0 for -1.
     let digits = [8.0, 2.0, -1.0, 2.0, -1.0, -1.0];
     let number = |digits: &[f64]| digits.iter().fold(0.0, |number, digit| number * 100.0 + digit);
-    // The history of what the inner loop came to, from the front.
+    // The saved results of the inner loop, first to last.
     let past = number(&[-1.0, 2.0, 8.0]);
-    // The sum at outer iteration 2, inner iteration 1.
+    // The accumulator of outer iteration 2, inner iteration 1.
     let sum = number(&digits[..2]);
     assert_eq!(values(&graph, &[3.0]), [9.0, number(&digits), past, sum]);
 }

@@ -1,4 +1,4 @@
-//! The generator of random graphs: one seed gives one graph, and all are sound.
+//! The generator of random graphs: it is deterministic, and its graphs are valid.
 
 use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Outcome, interpret, verify};
@@ -13,7 +13,7 @@ fn one_seed_gives_one_graph() {
 }
 
 #[test]
-fn graphs_are_sound_and_hold_what_they_should() {
+fn random_graphs_are_valid_and_cover_all_constructs() {
     let (mut random, recipe) = (Random::new(1), GraphRecipe::default());
     let (mut text, mut unseen) = (String::new(), 0);
     for _ in 0..300 {

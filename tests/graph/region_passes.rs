@@ -1,5 +1,4 @@
-//! Regions in the passes: what simplification and the elimination of dead code do to
-//! them, on small texts and on random graphs.
+//! Simplification and dead-code elimination of regions, on examples and random graphs.
 
 use crate::common::graphs::GraphRecipe;
 use phigrad::check::{Tolerance, close, same};
@@ -10,15 +9,15 @@ use phigrad::internals::ssa::{
     End, Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify, verify,
 };
 
-/// Random graphs of several kinds with inputs for them.
+/// Random graphs from several recipes, with inputs.
 fn random_graphs(seed: u64, count: usize) -> Vec<(Graph, Vec<Vec<f64>>)> {
     let mut random = Random::new(seed);
-    let usual = GraphRecipe::default();
+    let default = GraphRecipe::default();
     let recipes = [
-        usual,
-        GraphRecipe { replays: 0.8, branches: 0.8, steps: 60, ..usual },
-        GraphRecipe { guards: 0.0, regions: 0.4, depth: 6, ..usual },
-        GraphRecipe { replays: 0.9, regions: 0.3, branches: 0.7, steps: 100, ..usual },
+        default,
+        GraphRecipe { replays: 0.8, branches: 0.8, steps: 60, ..default },
+        GraphRecipe { guards: 0.0, regions: 0.4, depth: 6, ..default },
+        GraphRecipe { replays: 0.9, regions: 0.3, branches: 0.7, steps: 100, ..default },
     ];
     let mut graphs = Vec::new();
     for recipe in recipes {
@@ -32,7 +31,7 @@ fn random_graphs(seed: u64, count: usize) -> Vec<(Graph, Vec<Vec<f64>>)> {
     graphs
 }
 
-/// Asserts that `after` is sound and comes to what `before` does.
+/// Asserts that `after` is valid and has the outcomes of `before`.
 fn assert_agree(before: &Graph, after: &Graph, inputs: &[Vec<f64>], agree: fn(f64, f64) -> bool) {
     assert_eq!(verify(after), Ok(()), "{before}\n{after}");
     for x in inputs {
@@ -52,14 +51,14 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn random_graphs_read_back_as_they_are() {
+fn the_text_form_of_random_graphs_round_trips() {
     for (graph, _) in random_graphs(1, 100) {
         assert_eq!(parse(&graph.to_string()).unwrap(), graph);
     }
 }
 
 #[test]
-fn dead_code_elimination_keeps_every_outcome_and_is_done_after_once() {
+fn dead_code_elimination_keeps_outcomes_and_is_idempotent() {
     for (graph, inputs) in random_graphs(2, 200) {
         let small = eliminate_dead_code(&graph);
         assert_agree(&graph, &small, &inputs, same);
@@ -114,7 +113,7 @@ fn a_phi_of_one_value_is_that_value() {
     let text = "graph active 2 inactive 0\nv2 = const 1.5\nv3 = const 1.5\nb0:\n  v6 v7 v8 v9 v10 = \
                 region r0 b1\n  return v6 v7 v8 v9 v10\nb1:\n  v4 = sin v0\n  branch v1 b2 b3\nb2:\n  \
                 return v0 v2 v4 v1 v1\nb3:\n  v5 = cos v0\n  return v0 v3 v4 v5 v5\n";
-    // What is computed inside is not visible after the region, but it has a φ.
+    // A node computed inside is not visible after the region, but its φ is.
     let small = "graph active 2 inactive 0\nv3 = const 1.5\nb0:\n  v5 v6 = region r0 b1\n  \
                  return v0 v3 v5 v6 v6\nb1:\n  v2 = sin v0\n  branch v1 b2 b3\nb2:\n  return v2 \
                  v1\nb3:\n  v4 = cos v0\n  return v2 v4\n";
@@ -126,7 +125,7 @@ fn a_phi_of_one_value_is_that_value() {
 }
 
 #[test]
-fn a_region_without_branches_becomes_a_part_of_its_block() {
+fn a_region_without_branches_is_inlined() {
     let text = "graph active 1 inactive 0\nb0:\n  v4 = region r0 b1\n  v5 = sin v0\n  v6 = region \
                 r1 b3 replays r0\n  v8 = add v4 v6\n  v9 = add v8 v5\n  return v9\nb1:\n  v1 = sin \
                 v0\n  guard v1\n  v3 = region r2 b2\n  return v3\nb2:\n  v2 = exp v1\n  return \
@@ -138,7 +137,7 @@ fn a_region_without_branches_becomes_a_part_of_its_block() {
 }
 
 #[test]
-fn branches_whose_way_is_known_go() {
+fn branches_with_known_outcome_are_removed() {
     let text = |outer: &str, inner: &str| {
         format!(
             "graph active 2 inactive 0\nv2 = const 2.0\nb0:\n{outer}  v3 = region r0 b1\n  return \
@@ -160,14 +159,14 @@ fn branches_whose_way_is_known_go() {
 }
 
 #[test]
-fn a_region_keeps_the_branches_that_the_one_it_replays_has() {
-    // The guard comes between the two, so only the second could do without.
+fn a_replaying_region_keeps_the_branches_of_the_replayed_one() {
+    // The guard is between the two regions, so only the branch of the second is redundant.
     let text = "graph active 1 inactive 0\nb0:\n  v2 = region r0 b1\n  guard v0\n  v4 = region r1 b4 \
                 replays r0\n  v5 = add v2 v4\n  return v5\nb1:\n  branch v0 b2 b3\nb2:\n  v1 = sin \
                 v0\n  return v1\nb3:\n  return v0\nb4:\n  branch v0 b5 b6\nb5:\n  v3 = cos v1\n  \
                 return v3\nb6:\n  return v0\n";
     assert_eq!(exact(text), text);
-    // Before the first, it serves both.
+    // Before the first region it makes both redundant.
     let first = "b0:\n  v2 = region r0 b1\n  guard v0\n";
     let small = "graph active 1 inactive 0\nb0:\n  guard v0\n  v1 = sin v0\n  v2 = cos v1\n  v3 = add \
                  v1 v2\n  return v3\n";
@@ -175,8 +174,9 @@ fn a_region_keeps_the_branches_that_the_one_it_replays_has() {
 }
 
 #[test]
-fn regions_may_decide_by_equal_conditions_that_become_one() {
-    // r1 goes the way of r0 only where it asks again: v5 is no v1, before it is.
+fn equal_conditions_of_replayed_regions_are_merged() {
+    // r1 takes the path of r0 only where it branches on v1 again; v5 is another node until it is
+    // merged with v1.
     let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v4 = region r0 b1\n  v5 = sin \
                 v0\n  v10 = region r1 b4 replays r0\n  v11 = add v4 v10\n  return v11\nb1:\n  branch v1 \
                 b2 b3\nb2:\n  v2 = cos v0\n  return v2\nb3:\n  v3 = exp v0\n  return v3\nb4:\n  \
@@ -190,7 +190,7 @@ fn regions_may_decide_by_equal_conditions_that_become_one() {
 }
 
 #[test]
-fn branches_in_regions_that_decide_nothing_go() {
+fn branches_with_equal_arms_are_removed() {
     let text = "graph active 2 inactive 0\nb0:\n  v2 = sin v0\n  v5 = region r0 b1\n  return v5\nb1:\n  \
                 branch v1 b2 b3\nb2:\n  branch v2 b4 b5\nb3:\n  v3 = cos v0\n  return v3\nb4:\n  v4 = \
                 exp v0\n  return v0\nb5:\n  return v0\n";
@@ -199,7 +199,7 @@ fn branches_in_regions_that_decide_nothing_go() {
     let graph = parse(text).unwrap();
     assert_eq!(eliminate_dead_code(&graph).to_string(), small);
     assert_eq!(exact(text), small);
-    // What is computed on one side is needed where the region is replayed.
+    // A node in one arm is live if a replaying region uses it.
     let replayed = text
         .replace("  return v5\nb1", "  v6 = region r1 b6 replays r0\n  return v6\nb1")
         + "b6:\n  branch v1 b7 b8\nb7:\n  branch v2 b9 b10\nb8:\n  return v0\nb9:\n  return \
@@ -211,24 +211,24 @@ fn branches_in_regions_that_decide_nothing_go() {
 }
 
 #[test]
-fn regions_without_use_go_and_with_them_what_only_they_use() {
+fn dead_regions_are_removed_with_their_operands() {
     let eliminated = |text: &str| eliminate_dead_code(&parse(text).unwrap()).to_string();
     let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v4 v5 = region r0 b1\n  v6 = region \
                 r1 b4 replays r0\n  v7 = region r2 b5 replays r0\n  return v0\nb1:\n  branch v1 b2 \
                 b3\nb2:\n  v2 = cos v0\n  return v2 v1\nb3:\n  v3 = exp v0\n  return v3 v3\nb4:\n  \
                 return v1\nb5:\n  return v0\n";
     assert_eq!(eliminated(text), "graph active 1 inactive 0\nb0:\n  return v0\n");
-    // The other φ goes, and what it would be.
+    // The other φ is removed, with its sources.
     let second = text.replace("replays r0\n  return v0", "replays r0\n  return v5");
     let expected = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v3 = region r0 b1\n  return \
                     v3\nb1:\n  branch v1 b2 b3\nb2:\n  return v1\nb3:\n  v2 = exp v0\n  return v2\n";
     assert_eq!(eliminated(&second), expected);
-    // A link to a region that goes is none.
+    // A removed region is not replayed.
     let last = text.replace("replays r0\n  return v0", "replays r0\n  return v7");
     let expected =
         "graph active 1 inactive 0\nb0:\n  v1 = region r0 b1\n  return v1\nb1:\n  return v0\n";
     assert_eq!(eliminated(&last), expected);
-    // Of a region without φs a value may be used all the same.
+    // A region without φs may be live because of its nodes.
     let replayed = text.replace("b4:\n  return v1", "b4:\n  branch v1 b6 b7");
     let replayed = format!("{replayed}b6:\n  return v2\nb7:\n  return v0\n")
         .replace("replays r0\n  return v0", "replays r0\n  return v6");

@@ -1,4 +1,4 @@
-//! Regions: their meaning, their text form, and the rules of the verifier.
+//! Regions: semantics, text form, and invariants.
 
 use phigrad::internals::entity::Entity;
 use phigrad::internals::explain::dot;
@@ -8,7 +8,7 @@ use phigrad::internals::ssa::{
     parse, verify,
 };
 
-/// x · |x|, twice: after the region, and in another that replays it.
+/// x · |x|, twice: after the region, and in a region that replays it.
 const REPLAYED: &str = "\
 graph active 1 inactive 0
 v1 = const 0.0
@@ -43,29 +43,29 @@ b7:
   return v5
 ";
 
-fn sound() -> Graph {
+fn valid() -> Graph {
     parse(REPLAYED).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
-fn regions_read_back_as_they_are_printed() {
-    let graph = sound();
+fn the_text_form_of_regions_round_trips() {
+    let graph = valid();
     assert_eq!(graph.to_string(), REPLAYED);
     assert_eq!(graph.conditions(), 2);
     assert_eq!(graph.paths(), 1);
 }
 
 #[test]
-fn a_region_passes_on_the_values_of_the_end_that_was_reached() {
+fn a_region_passes_on_the_values_of_the_leaf_that_is_reached() {
     for x in [2.0, -3.0, 0.0, -0.0, f64::INFINITY] {
         let expected = x * f64::abs(x) * 2.0;
-        let Outcome::Values(found) = interpret(&sound(), &[x]) else { panic!("{x}") };
+        let Outcome::Values(found) = interpret(&valid(), &[x]) else { panic!("{x}") };
         assert_eq!(found, [expected], "{x}");
     }
 }
 
 #[test]
-fn the_values_of_an_end_are_passed_on_at_once() {
+fn phis_are_assigned_in_parallel() {
     let text = "graph active 2 inactive 0\nb0:\n  v2 v3 = region r0 b1\n  v4 v5 = region r1 b2\n  \
                 return v4 v5\nb1:\n  return v1 v0\nb2:\n  return v3 v2\n";
     let graph = parse(text).unwrap();
@@ -73,7 +73,7 @@ fn the_values_of_an_end_are_passed_on_at_once() {
 }
 
 #[test]
-fn a_guard_in_a_region_stops_everything() {
+fn a_guard_in_a_region_stops_the_graph() {
     let text = "graph active 1 inactive 0\nb0:\n  region r0 b1\n  return v0\nb1:\n  guard v0\n  \
                 return\n";
     let graph = parse(text).unwrap();
@@ -103,7 +103,7 @@ fn returns(nodes: &[usize]) -> End {
 
 type Breakage = (usize, fn(&mut Graph), &'static str);
 
-/// The number of the invariant, a damage, and what the verifier says.
+/// The number of the invariant, a change that violates it, and the message of the verifier.
 const BREAKAGES: &[Breakage] = &[
     (2, |g| push_late(g, 1), "region r0 has a φ with a smaller id than it needs"),
     (2, |g| push_late(g, 7), "region r2 has a φ with a smaller id than it needs"),
@@ -137,9 +137,21 @@ const BREAKAGES: &[Breakage] = &[
         |g| _ = g.regions[region(0)].phis.pop(),
         "node v8 is not in its place among the φs of its region",
     ),
-    (3, |g| g.regions[region(0)].phis.push(node(8)), "region r0 has v8 as φ, which is none"),
-    (3, |g| g.regions[region(0)].phis.push(node(0)), "region r0 has v0 as φ, which is none"),
-    (3, |g| g.regions[region(0)].phis.push(node(99)), "region r0 has v99 as φ, which is none"),
+    (
+        3,
+        |g| g.regions[region(0)].phis.push(node(8)),
+        "region r0 has v8 as φ, which is not defined as that",
+    ),
+    (
+        3,
+        |g| g.regions[region(0)].phis.push(node(0)),
+        "region r0 has v0 as φ, which is not defined as that",
+    ),
+    (
+        3,
+        |g| g.regions[region(0)].phis.push(node(99)),
+        "region r0 has v99 as φ, which is not defined as that",
+    ),
     (3, |g| g.nodes[node(8)].place = None, "node v8 comes from another place than its region"),
     (
         3,
@@ -149,7 +161,7 @@ const BREAKAGES: &[Breakage] = &[
     (
         3,
         |g| g.blocks[block(4)].items.push(Item::Node(node(8))),
-        "block b4 computes what is no applied node",
+        "block b4 has a step for a node that is not computed by steps",
     ),
     (4, |g| g.nodes[node(9)].def = apply(Op::Mul, [4, 0, 4]), "node v9 uses v4, not visible here"),
     (4, |g| g.nodes[node(9)].def = apply(Op::Mul, [6, 0, 6]), "node v9 uses v6, not visible here"),
@@ -167,8 +179,8 @@ const BREAKAGES: &[Breakage] = &[
         "node v15 uses v6, not visible here",
     ),
     (4, |g| g.regions[region(1)].replays = None, "node v12 uses v4, not visible here"),
-    (4, |g| sides_swapped(g), "node v12 uses v4, not visible here"),
-    (4, |g| another_condition(g), "node v12 uses v4, not visible here"),
+    (4, |g| swap_arms(g), "node v12 uses v4, not visible here"),
+    (4, |g| change_condition(g), "node v12 uses v4, not visible here"),
     (4, |g| g.blocks[block(0)].items.swap(1, 2), "node v9 uses v7, not visible here"),
     (4, |g| g.blocks[block(0)].end = returns(&[13]), "block b0 uses v13, not visible here"),
     (4, |g| g.blocks[block(5)].end = returns(&[13]), "block b5 uses v13, not visible here"),
@@ -186,25 +198,25 @@ const BREAKAGES: &[Breakage] = &[
     (
         5,
         |g| g.blocks[block(3)].items.push(Item::Region(region(7))),
-        "block b3 goes through no region",
+        "block b3 has a step for a region that does not exist",
     ),
-    (5, |g| g.regions[region(2)].root = block(77), "region r2 begins in no block"),
+    (5, |g| g.regions[region(2)].root = block(77), "region r2 has a root that is no block"),
     (
         5,
         |g| g.regions[region(2)].root = block(0),
-        "block b0 begins a region and can be reached otherwise",
+        "block b0 is the root of a region and has another predecessor",
     ),
     (
         5,
         |g| g.regions[region(2)].root = block(4),
-        "block b4 begins a region and can be reached otherwise",
+        "block b4 is the root of a region and has another predecessor",
     ),
     (
         5,
         |g| g.regions[region(2)].root = block(5),
-        "block b5 begins a region and can be reached otherwise",
+        "block b5 is the root of a region and has another predecessor",
     ),
-    (5, |g| inside_itself(g), "block b1 is not below the root"),
+    (5, |g| move_into_itself(g), "block b1 is not below the root"),
     (6, |g| g.blocks[block(7)].end = End::Open, "block b7 is open"),
     (
         6,
@@ -216,7 +228,11 @@ const BREAKAGES: &[Breakage] = &[
         |g| g.blocks[block(7)].end = returns(&[5, 5]),
         "block b7 passes on another number of values than r2 takes",
     ),
-    (8, |g| g.regions[region(1)].replays = Some(region(9)), "region r1 replays no region"),
+    (
+        8,
+        |g| g.regions[region(1)].replays = Some(region(9)),
+        "region r1 replays a region that does not exist",
+    ),
     (
         8,
         |g| g.regions[region(1)].replays = Some(region(1)),
@@ -237,15 +253,11 @@ const BREAKAGES: &[Breakage] = &[
         |g| g.regions[region(2)].replays = Some(region(0)),
         "region r2 replays a region that is not visible here",
     ),
-    (
-        8,
-        |g| replay_twice(g, 0, Some(region(0))),
-        "region r4 replays a region that replays one itself",
-    ),
-    (8, replay_sides, "region r4 replays a region that replays one itself"),
+    (8, |g| replay_twice(g, 0, Some(region(0))), "region r4 replays a region that replays another"),
+    (8, replay_arms, "region r4 replays a region that replays another"),
 ];
 
-/// Adds regions after the last: `r3` within it or not, and `r4` that replays `r3`.
+/// Appends regions to block `at`: `r3`, which may replay one, and `r4` that replays `r3`.
 fn replay_twice(graph: &mut Graph, at: usize, replays: Option<Region>) {
     let at = block(at);
     let first = graph.push_region(at, replays, None);
@@ -256,9 +268,9 @@ fn replay_twice(graph: &mut Graph, at: usize, replays: Option<Region>) {
     }
 }
 
-/// Adds regions to the one that replays: `r3`, whose sides are those of the forward
-/// block, and `r4` that replays `r3`.
-fn replay_sides(graph: &mut Graph) {
+/// Adds regions to the replaying one: `r3`, whose arms have forward blocks, and `r4` that replays
+/// `r3`.
+fn replay_arms(graph: &mut Graph) {
     replay_twice(graph, 4, None);
     let (then, otherwise) = (graph.new_block(), graph.new_block());
     let root = graph.regions[region(3)].root;
@@ -266,24 +278,24 @@ fn replay_sides(graph: &mut Graph) {
     [then, otherwise].into_iter().for_each(|side| graph.blocks[side].end = returns(&[]));
 }
 
-/// Computes a node with a large id in a block of a region.
+/// Adds a node with a large id to a block of a region.
 fn push_late(graph: &mut Graph, index: usize) {
     let late = graph.nodes.push(NodeData { def: apply(Op::Sin, [0; 3]), place: None });
     graph.blocks[block(index)].items.push(Item::Node(late));
 }
 
-fn sides_swapped(graph: &mut Graph) {
+fn swap_arms(graph: &mut Graph) {
     graph.blocks[block(4)].end =
         End::Branch { condition: node(2), then: block(6), otherwise: block(5) };
 }
 
-fn another_condition(graph: &mut Graph) {
+fn change_condition(graph: &mut Graph) {
     graph.blocks[block(4)].end =
         End::Branch { condition: node(0), then: block(5), otherwise: block(6) };
 }
 
-/// Moves a region into itself, where the walk from the root finds nothing.
-fn inside_itself(graph: &mut Graph) {
+/// Moves a region into itself, unreachable from the root.
+fn move_into_itself(graph: &mut Graph) {
     let items = &mut graph.blocks[block(0)].items;
     let at = items.iter().position(|item| *item == Item::Region(region(0))).unwrap();
     let item = items.remove(at);
@@ -291,19 +303,19 @@ fn inside_itself(graph: &mut Graph) {
 }
 
 #[test]
-fn each_broken_invariant_of_regions_is_found() {
-    assert_eq!(verify(&sound()), Ok(()));
-    let mut replayed_outside = sound();
+fn each_violated_invariant_of_regions_is_found() {
+    assert_eq!(verify(&valid()), Ok(()));
+    let mut replayed_outside = valid();
     replay_twice(&mut replayed_outside, 3, None);
     assert_eq!(verify(&replayed_outside), Ok(()));
     // Here both have the same forward block.
     for at in [4, 6] {
-        let mut replayed_inside = sound();
+        let mut replayed_inside = valid();
         replay_twice(&mut replayed_inside, at, None);
         assert_eq!(verify(&replayed_inside), Ok(()));
     }
     for &(invariant, damage, what) in BREAKAGES {
-        let mut graph = sound();
+        let mut graph = valid();
         damage(&mut graph);
         let error = verify(&graph).expect_err(what);
         assert_eq!(error.what, what, "invariant {invariant}");
@@ -315,7 +327,7 @@ fn each_broken_invariant_of_regions_is_found() {
     }
 }
 
-/// Text, the line of the error, and what it says.
+/// The text, the line of the error, and the message.
 const MALFORMED: &[(&str, usize, &str)] = &[
     ("region r0 b1", 2, "expected a block first"),
     ("b0:\nregion r0", 3, "expected `region r0 b0`, then"),
@@ -331,7 +343,7 @@ const MALFORMED: &[(&str, usize, &str)] = &[
 ];
 
 #[test]
-fn malformed_regions_are_refused_with_their_line() {
+fn malformed_regions_are_rejected_with_their_line() {
     for &(text, line, what) in MALFORMED {
         let text = format!("graph active 1 inactive 0\n{text}");
         match parse(&text) {
@@ -344,8 +356,8 @@ fn malformed_regions_are_refused_with_their_line() {
 }
 
 #[test]
-fn pictures_show_what_meets_and_where() {
-    let picture = dot(&sound());
+fn pictures_show_the_sources_of_phis() {
+    let picture = dot(&valid());
     for arrow in ["v3 -> v8 [label=b2]", "v0 -> v8 [label=b3]", "v5 -> v6 [label=b7]"] {
         assert!(picture.contains(arrow), "{picture}");
     }

@@ -1,5 +1,5 @@
-//! Segments: they hold all applications, are bounded, and what goes in and out of
-//! them is known; division where values are reused has fewer values that cross.
+//! Segments: all applications are in one, their sizes are bounded, and inputs and outputs are
+//! complete; reuse-aware division has fewer crossing values.
 
 use crate::common::graphs::GraphRecipe;
 use phigrad::internals::jit::{RunError, schedule};
@@ -11,7 +11,7 @@ use phigrad::internals::{LoopForm, Tuning};
 use phigrad::report::KernelReport;
 use phigrad::{Tape, Var};
 
-/// Straight code in which each tenth value is used by the nine after it.
+/// Straight-line code in which each tenth value is used by the nine after it.
 fn reused(groups: usize) -> Graph {
     let mut builder = Builder::new(1, 0, Folding::Exact);
     let mut last = builder.input(0);
@@ -39,15 +39,15 @@ fn check(graph: &Graph, segments: &Segments, limit: usize) {
             }
         }
         assert!(segment.outputs.iter().all(|node| segment.nodes.contains(node)));
-        // No value leaves and comes back: inputs are there before the segment begins,
-        // if they stand in its block.
+        // No value leaves and comes back: inputs from the same block are computed before the
+        // segment begins.
         let first = segment.nodes[0];
         assert!(segment.inputs.iter().all(|&input| input < first || segments.of[input].is_none()));
     }
 }
 
 #[test]
-fn segments_of_random_graphs_hold_all_applications_and_are_bounded() {
+fn segments_of_random_graphs_are_complete_and_bounded() {
     let recipe = GraphRecipe { loops: 0.3, elements: 0.1, sums: 0.05, ..GraphRecipe::default() };
     for seed in 0..200 {
         let graph = recipe.graph(&mut Random::new(seed));
@@ -59,7 +59,7 @@ fn segments_of_random_graphs_hold_all_applications_and_are_bounded() {
 }
 
 #[test]
-fn division_where_values_are_reused_lets_fewer_values_cross() {
+fn reuse_aware_division_has_fewer_crossing_values() {
     let graph = reused(100);
     let crossing = |segments: &Segments| -> usize {
         segments.list.iter().map(|segment| segment.inputs.len()).sum()
@@ -71,12 +71,12 @@ fn division_where_values_are_reused_lets_fewer_values_cross() {
         let inputs = |segments: &Segments| crossing(segments) as f64 / segments.list.len() as f64;
         assert!(inputs(&aware) <= inputs(&even), "{limit}: {} {}", inputs(&aware), inputs(&even));
     }
-    // The graph is one that can be run.
+    // The graph is valid.
     assert!(matches!(interpret(&graph, &[0.5]), Outcome::Values(_)));
 }
 
 #[test]
-fn code_of_loops_that_is_cut_anywhere_agrees_with_the_interpreter() {
+fn loops_cut_anywhere_agree_with_the_interpreter() {
     let recipe = GraphRecipe { loops: 0.4, elements: 0.1, sums: 0.05, ..GraphRecipe::default() };
     let (mut values, mut scratch) = (0, Vec::new());
     for seed in 0..60 {
@@ -111,7 +111,7 @@ fn code_of_loops_that_is_cut_anywhere_agrees_with_the_interpreter() {
     assert!(values > 100, "{values}");
 }
 
-/// Straight code, a branch and a loop that stays one.
+/// Straight-line code, a branch and a loop that stays one.
 #[phigrad::traced]
 fn mixed(x: &[Var]) -> Var {
     let mut y = x[0];
@@ -141,7 +141,7 @@ fn kernel(segment: usize, reuse_aware: bool) -> (Vec<f64>, KernelReport) {
 }
 
 #[test]
-fn where_code_is_cut_changes_no_bit_of_the_result() {
+fn cuts_change_no_bit_of_the_result() {
     let (expected, whole) = kernel(usize::MAX, true);
     assert_eq!((whole.segments, whole.crossing), (1, 0));
     let mut least = 1;
@@ -158,7 +158,7 @@ fn where_code_is_cut_changes_no_bit_of_the_result() {
 }
 
 #[test]
-fn code_cut_with_regard_to_reuse_hands_over_fewer_words() {
+fn reuse_aware_cuts_have_fewer_crossing_words() {
     for segment in [32, 64, 128] {
         let (aware, even) = (kernel(segment, true).1, kernel(segment, false).1);
         assert!(aware.crossing <= even.crossing, "{segment}: {aware:?} {even:?}");

@@ -1,5 +1,5 @@
-//! The text form of graphs: it round-trips, malformed text is refused with its
-//! line, the verifier finds each broken invariant, and pictures are complete.
+//! The text form of graphs round-trips, malformed text is rejected with its line, the verifier
+//! finds each violated invariant, and pictures are complete.
 
 use crate::common::programs::{points, reversed, traces};
 use phigrad::internals::diff::{Wanted, reverse};
@@ -29,7 +29,7 @@ fn graphs() -> Vec<Graph> {
 }
 
 #[test]
-fn what_is_printed_reads_back_as_the_same_graph() {
+fn the_text_form_round_trips() {
     for graph in graphs() {
         let text = graph.to_string();
         let read = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -45,7 +45,7 @@ fn what_is_printed_reads_back_as_the_same_graph() {
 }
 
 #[test]
-fn numbers_read_back_with_their_bits() {
+fn numbers_round_trip_bit_for_bit() {
     let mut random = Random::new(2);
     let special =
         [0.0, -0.0, 5e-324, f64::MAX, f64::MIN_POSITIVE, f64::INFINITY, f64::NEG_INFINITY];
@@ -70,7 +70,7 @@ fn comments_blank_lines_and_spacing_do_not_matter() {
     assert_eq!(parse(plain).unwrap().to_string(), plain);
 }
 
-/// Text, the line of the error, and what it says.
+/// The text, the line of the error, and the message.
 const MALFORMED: &[(&str, usize, &str)] = &[
     ("", 0, "expected `graph active N inactive N`"),
     ("; nothing", 1, "expected `graph active N inactive N`"),
@@ -129,7 +129,7 @@ const MALFORMED: &[(&str, usize, &str)] = &[
 ];
 
 #[test]
-fn malformed_text_is_refused_with_its_line() {
+fn malformed_text_is_rejected_with_its_line() {
     for &(text, line, what) in MALFORMED {
         let text = text.replacen("G", "graph active 1 inactive 0", 2);
         match parse(&text) {
@@ -142,7 +142,7 @@ fn malformed_text_is_refused_with_its_line() {
 }
 
 #[test]
-fn damaged_text_never_panics_and_what_is_read_is_valid() {
+fn damaged_text_never_panics_and_parsed_graphs_are_valid() {
     let mut random = Random::new(3);
     let graphs = graphs();
     let fragments =
@@ -175,9 +175,9 @@ fn block(index: usize) -> Block {
     Block::from_index(index)
 }
 
-/// A sound graph: v0 active, v1 inactive, v2 = 0, v3 = 2; b0 computes the
-/// condition v4 and branches to b1 (v5) and b2 (v6).
-fn sound() -> Graph {
+/// A valid graph: v0 active, v1 inactive, v2 = 0, v3 = 2; b0 computes the condition v4 and
+/// branches to b1 (v5) and b2 (v6).
+fn valid() -> Graph {
     let text = "graph active 1 inactive 1\nv2 = const 0\nv3 = const 2\n\
                 b0:\n  v4 = gt v0 v2\n  branch v4 b1 b2\n\
                 b1:\n  v5 = powi v0 v3\n  return v5\n\
@@ -193,13 +193,17 @@ fn returns(nodes: &[usize]) -> End {
     End::Return(nodes.iter().map(|&index| node(index)).collect())
 }
 
-/// The number of the invariant, a way to break it, and what the verifier says.
+/// The number of the invariant, a change that violates it, and the message of the verifier.
 type Breakage = (u32, fn(&mut Graph), &'static str);
 
 const BREAKAGES: &[Breakage] = &[
-    (1, |g| g.nodes[node(1)].def = Def::Input(0), "node v1 is an input that is another node, too"),
-    (1, |g| g.nodes[node(1)].def = Def::Input(2), "node v1 is no input of the graph"),
-    (1, |g| g.active = 0, "node v1 is no input of the graph"),
+    (1, |g| g.nodes[node(1)].def = Def::Input(0), "node v1 has the input number of another node"),
+    (
+        1,
+        |g| g.nodes[node(1)].def = Def::Input(2),
+        "node v1 has an input number that the graph does not have",
+    ),
+    (1, |g| g.active = 0, "node v1 has an input number that the graph does not have"),
     (
         2,
         |g| g.nodes[node(4)] = apply(Op::Gt, [0, 6, 0]),
@@ -217,21 +221,21 @@ const BREAKAGES: &[Breakage] = &[
     ),
     (3, |g| g.blocks[block(2)].items.insert(0, Item::Node(node(4))), "node v4 is computed twice"),
     (3, |g| g.blocks[block(2)].items.push(Item::Node(node(5))), "node v5 is computed twice"),
-    (3, |g| _ = g.nodes.push(apply(Op::Sin, [0; 3])), "node v7 is computed by no block"),
+    (3, |g| _ = g.nodes.push(apply(Op::Sin, [0; 3])), "node v7 is a step of no block"),
     (
         3,
         |g| g.blocks[block(1)].items.push(Item::Node(node(2))),
-        "block b1 computes what is no applied node",
+        "block b1 has a step for a node that is not computed by steps",
     ),
     (
         3,
         |g| g.blocks[block(1)].items.push(Item::Node(node(0))),
-        "block b1 computes what is no applied node",
+        "block b1 has a step for a node that is not computed by steps",
     ),
     (
         3,
         |g| g.blocks[block(1)].items.push(Item::Node(node(99))),
-        "block b1 computes what is no applied node",
+        "block b1 has a step for a node that is not computed by steps",
     ),
     (4, |g| g.nodes[node(6)] = apply(Op::Sin, [5; 3]), "node v6 uses v5, not visible here"),
     (4, |g| g.blocks[block(2)].end = returns(&[5]), "block b2 uses v5, not visible here"),
@@ -240,7 +244,7 @@ const BREAKAGES: &[Breakage] = &[
     (4, |g| branch(g, 6, 1, 2), "block b0 uses v6, not visible here"),
     (5, |g| branch(g, 4, 1, 1), "block b1 is not the target of exactly one branch"),
     (5, |g| branch(g, 4, 0, 1), "block b0 is not the target of exactly one branch"),
-    (5, |g| branch(g, 4, 1, 7), "block b0 branches to no block"),
+    (5, |g| branch(g, 4, 1, 7), "block b0 branches to a block that does not exist"),
     (
         5,
         |g| g.blocks[block(0)].end = returns(&[0]),
@@ -273,7 +277,7 @@ fn exponent(graph: &mut Graph, value: f64) {
     graph.nodes[node(3)].def = Def::Const(value.to_bits());
 }
 
-/// Adds blocks that only lead to one another.
+/// Adds a cycle of blocks that is not reachable.
 fn detached(graph: &mut Graph) {
     let (b3, b4) = (graph.new_block(), graph.new_block());
     graph.blocks[b3].end = End::Branch { condition: node(0), then: b3, otherwise: b4 };
@@ -281,7 +285,7 @@ fn detached(graph: &mut Graph) {
 }
 
 #[test]
-fn each_broken_invariant_is_found() {
+fn each_violated_invariant_is_found() {
     assert_eq!(verify(&sound()), Ok(()));
     for &(invariant, damage, what) in BREAKAGES {
         let mut graph = sound();
@@ -300,7 +304,7 @@ fn each_broken_invariant_is_found() {
 }
 
 #[test]
-fn the_reader_verifies_what_it_reads() {
+fn parsed_graphs_are_verified() {
     let text = "graph active 1 inactive 0\nb0:\n  v1 = powi v0 v0\n  return v1\n";
     assert!(matches!(parse(text), Err(ParseError::Invalid(_))));
     assert!(matches!(parse("graph active 0 inactive 0\nb0:"), Err(ParseError::Invalid(_))));
@@ -338,7 +342,7 @@ fn pictures_show_every_node_block_and_condition() {
 }
 
 #[test]
-fn a_gradient_without_folding_is_a_sound_graph() {
+fn a_gradient_without_folding_is_valid() {
     let gradient = reverse(&sound(), Wanted::Gradient, Folding::Exact);
     assert_eq!(verify(&gradient), Ok(()));
 }

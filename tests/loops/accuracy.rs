@@ -1,11 +1,11 @@
-//! Loops that stay loops are no less accurate than the tape: what cancels there, since it is
-//! rounded alike, cancels in kernels.
+//! Open loops are as accurate as the tape: rounding errors that cancel on the tape cancel in
+//! kernels.
 
 use crate::common::numbers::{Dual, Number, Wide};
 use phigrad::internals::programs::Random;
 use phigrad::{Tape, Var};
 
-/// A chain of three states whose columns of probabilities sum to 1.
+/// A Markov chain of three states, whose columns of probabilities sum to 1.
 fn markov<T: Number + From<f64>>(x: &[T]) -> T {
     let c = |value: f64| T::from(value);
     let m = [
@@ -28,7 +28,7 @@ fn errors(exact: &[Wide], (value, mut all): (f64, Vec<f64>)) -> Vec<f64> {
 }
 
 #[test]
-fn chains_of_states_settle_as_on_the_tape() {
+fn markov_chains_converge_as_on_the_tape() {
     const INPUTS: usize = 6;
     let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
     let run = |x: &[Var]| markov(x);

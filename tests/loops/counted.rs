@@ -1,5 +1,5 @@
-//! Loops whose number of iterations depends on the inputs: chains of branches
-//! become loops, and mean the same.
+//! Loops with data-dependent trip counts: exit chains are rolled into loops with the same
+//! results.
 
 use std::panic::Location;
 
@@ -11,7 +11,7 @@ use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};
 
-/// What `f` does at the points, merged.
+/// The merged traces of `f` at the points.
 fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Graph {
     let mut tracer = Tracer::default();
     let mut traces = MergedTraces::new(points[0].len(), 0);
@@ -24,8 +24,8 @@ fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Graph {
     Graph::clone(traces.graph())
 }
 
-/// Rolls what `f` does at `count` random points of these ranges, and compares at
-/// others, where not all numbers of iterations have been seen.
+/// Rolls the traces of `f` at `count` random points of these ranges, and compares at others,
+/// which may have unseen trip counts.
 fn roll(count: usize, ranges: &[(f64, f64)], f: impl Fn(&[Var]) -> Var) -> Graph {
     let mut random = Random::new(count as u64);
     let mut point = || ranges.iter().map(|&(a, b)| random.uniform(a, b)).collect::<Vec<f64>>();
@@ -198,7 +198,7 @@ fn loops_with_two_conditions_are_one_loop() {
     }
 }
 
-/// What comes behind depends on the number of iterations: not one loop.
+/// The code after the loop depends on the trip count: not one loop.
 fn counting(x: &[Var]) -> Var {
     let (mut y, mut n) = (x[0], 0);
     while y < 100.0 {
@@ -208,7 +208,7 @@ fn counting(x: &[Var]) -> Var {
 }
 
 #[test]
-fn where_other_things_come_behind_it_nothing_is_merged() {
+fn chains_with_different_code_after_exits_stay() {
     let graph = roll(30, &[(1.0, 10.0), (1.2, 2.0)], counting);
     assert_eq!(loops(&graph), 0, "{graph}");
 }
@@ -228,7 +228,7 @@ fn nested(x: &[Var]) -> Var {
 }
 
 #[test]
-fn loops_in_loops_mean_the_same() {
+fn nested_exit_loops_keep_their_results() {
     roll(60, &[(1.0, 60.0)], nested);
 }
 
@@ -250,7 +250,7 @@ fn residuals(x: &[Var]) -> Var {
 }
 
 #[test]
-fn loops_of_a_fixed_length_inside_are_rolled() {
+fn inner_loops_with_constant_trip_counts_are_rolled() {
     let graph = roll(40, &[(0.0, 5.0), (1.0, 2.0)], residuals);
     assert_eq!(loops(&graph), 2, "{graph}");
 }

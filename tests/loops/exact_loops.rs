@@ -1,5 +1,5 @@
-//! Loops in kernels of `Numerics::Exact`: value and gradient have the tape's bits, and
-//! where loops stay loops, kernels do not grow with the number of iterations.
+//! Loops in kernels of `Numerics::Exact`: value and gradient have the tape's bits, and kernels
+//! with loops do not grow with the trip count.
 #![allow(clippy::needless_range_loop)] // The programs are written as in a paper.
 
 use phigrad::check::same;
@@ -21,8 +21,8 @@ fn numbers(random: &mut Random, count: usize) -> Vec<f64> {
     (0..count).map(|_| random.uniform(-1.0, 1.0)).collect()
 }
 
-/// Asserts that the kernel agrees with the tape on random inputs of these lengths, and
-/// at zeros, infinities and NaN. Returns the kernel's size.
+/// Asserts that the kernel agrees with the tape on random inputs of these lengths, and at zeros,
+/// infinities and NaN. Returns the size of the kernel.
 fn assert_exact(name: &str, f: Function, active: usize, inactive: usize) -> usize {
     let (kernel, tape) = (recorded(f), recorded(f));
     let mut random = Random::new(17);
@@ -64,7 +64,7 @@ fn assert_all_same(name: &str, found: &[f64], expected: &[f64]) {
     }
 }
 
-/// The iterations; `data` has one number for each.
+/// The number of iterations; `data` has one number for each.
 fn plain(x: &[Var], data: &[Var]) -> Var {
     let mut y = x[0];
     for &number in data {
@@ -128,7 +128,7 @@ fn nested(x: &[Var], data: &[Var]) -> Var {
     sum
 }
 
-/// The values of one loop are read by others, of which one goes backwards.
+/// The saved values of one loop are read by others, one of them backwards.
 fn behind(x: &[Var], data: &[Var]) -> Var {
     let mut y = x[0];
     let mut all = Vec::new();
@@ -146,7 +146,7 @@ fn behind(x: &[Var], data: &[Var]) -> Var {
     z + all[all.len() - 1] * all[3]
 }
 
-/// The first value of the loop is used behind it.
+/// The value of the first iteration is used after the loop.
 fn first(x: &[Var], data: &[Var]) -> Var {
     let mut y = x[0];
     for &number in data {
@@ -155,7 +155,7 @@ fn first(x: &[Var], data: &[Var]) -> Var {
     y * x[0] + x[0]
 }
 
-/// The first value is used in each iteration and behind the loop.
+/// The value of the first iteration is used in each iteration and after the loop.
 fn first_again(x: &[Var], data: &[Var]) -> Var {
     let mut y = x[0];
     for &number in data {
@@ -164,7 +164,7 @@ fn first_again(x: &[Var], data: &[Var]) -> Var {
     y * x[0] + x[1]
 }
 
-/// A value is used in the next two iterations, and both are left behind.
+/// A value is used in the next two iterations, and the last two values after the loop.
 fn two_behind(x: &[Var], data: &[Var]) -> Var {
     let (mut before, mut y) = (x[0], x[0]);
     for &number in data {
@@ -173,7 +173,7 @@ fn two_behind(x: &[Var], data: &[Var]) -> Var {
     before * y + before + x[0] * x[1]
 }
 
-/// What is carried is used several times, and all values are read later.
+/// Carried values are used several times, and all are read later.
 fn kept(x: &[Var], data: &[Var]) -> Var {
     let mut y = x[0];
     let mut all = vec![y];
@@ -188,7 +188,7 @@ fn kept(x: &[Var], data: &[Var]) -> Var {
     z + y * x[0]
 }
 
-/// Each active input is used in one iteration alone.
+/// Each active input is used in one iteration only.
 fn actives(x: &[Var], _: &[Var]) -> Var {
     let mut y = x[1] * 0.5;
     for &number in x {
@@ -197,7 +197,7 @@ fn actives(x: &[Var], _: &[Var]) -> Var {
     y
 }
 
-/// Each row begins with a value that is used in it again.
+/// Each row of a matrix begins with a value that is used again in the row.
 fn rows(x: &[Var], data: &[Var]) -> Var {
     let mut sum = x[0];
     for (i, row) in data.chunks(40).enumerate() {
@@ -210,7 +210,7 @@ fn rows(x: &[Var], data: &[Var]) -> Var {
     sum * x[0]
 }
 
-/// Adjoints are zero, and slopes are not finite.
+/// Adjoints are zero, and partials are not finite.
 fn edges(x: &[Var], data: &[Var]) -> Var {
     let mut y = x[0];
     for &number in data {
@@ -232,7 +232,7 @@ fn branches(x: &[Var], data: &[Var]) -> Var {
     y * x[1]
 }
 
-/// How many iterations there are depends on the inputs.
+/// The trip count depends on the inputs.
 fn leaves(x: &[Var], data: &[Var]) -> Var {
     let mut y = x[0] * 0.5;
     for &number in data {
@@ -264,7 +264,7 @@ const ALL: [(&str, Function); 17] = [
     ("leaves", leaves),
 ];
 
-/// How many inputs there are for this many iterations.
+/// The numbers of inputs for this trip count.
 fn lengths(name: &str, iterations: usize) -> (usize, usize) {
     match name {
         "stencil" | "gather" | "actives" => (iterations, 0),
@@ -283,7 +283,7 @@ fn kernels_with_loops_equal_the_tape_bit_for_bit() {
 }
 
 #[test]
-fn kernels_do_not_grow_with_the_iterations() {
+fn kernels_do_not_grow_with_the_trip_count() {
     let grows = |name: &str, f: Function, sizes: [usize; 2]| {
         let [small, large] = sizes.map(|iterations| {
             let (active, inactive) = lengths(name, iterations);
@@ -303,8 +303,8 @@ fn kernels_do_not_grow_with_the_iterations() {
 }
 
 #[test]
-fn what_a_kernel_of_a_stencil_has_for_each_input_is_little() {
+fn kernels_of_stencils_have_little_code_per_input() {
     let [small, large] = [200, 1200].map(|inputs| assert_exact("stencil", stencil, inputs, 0));
-    // The sums are filled and read out input by input.
+    // The accumulators are filled and returned input by input.
     assert!(large - small < 50 * 1000, "{small} {large}");
 }

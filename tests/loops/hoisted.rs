@@ -1,5 +1,5 @@
-//! What no iteration of a loop changes is computed before it: no less accurate than on the
-//! tape, and no number where sums overflow that are computed before the loop alone.
+//! Hoisted steps are as accurate as on the tape, and are not reassociated where sums of factors
+//! overflow.
 
 use std::panic::Location;
 
@@ -19,14 +19,14 @@ fn data() -> [f64; 200] {
     core::array::from_fn(|i| (i as f64 * 0.7).sin())
 }
 
-/// A common factor, which is a sum or a difference of what no iteration changes.
+/// A common factor, a sum or difference of loop-invariant values.
 fn factors(x: &[Var]) -> Var {
     let terms =
         data().into_iter().map(|d| (x[0] * d + x[1] * d).sin() + (x[0] * d - x[2] * d).sin());
     terms.sum()
 }
 
-/// Functions of what no iteration changes.
+/// Functions of loop-invariant values.
 fn functions(x: &[Var]) -> Var {
     let mut sum = Var::from(0.0);
     for d in data() {
@@ -36,7 +36,7 @@ fn functions(x: &[Var]) -> Var {
     sum
 }
 
-/// In the inner loop what only the outer one changes, and what none does.
+/// Inner steps that vary only with the outer loop, or with neither.
 fn nested(x: &[Var]) -> Var {
     let mut sum = Var::from(0.0);
     for outer in data().into_iter().step_by(10) {
@@ -63,7 +63,7 @@ fn compiled(run: Program, numerics: Numerics, at: &[f64]) -> Recorded<Program> {
     f
 }
 
-/// The gradient and the value of what was recorded, step by step.
+/// The gradient and value of the recorded trace, as it is.
 fn recorded(run: Program, point: &[f64]) -> Graph {
     let inputs = Inputs { active: point, inactive: &[] };
     let mut traces = MergedTraces::new(point.len(), 0);
@@ -78,7 +78,7 @@ fn error(found: f64, reference: Pair) -> f64 {
     (difference.0 + difference.1).abs()
 }
 
-/// The value and the gradient, in one row.
+/// The gradient, then the value.
 fn row((value, mut gradient): (f64, Vec<f64>)) -> Vec<f64> {
     gradient.push(value);
     gradient
@@ -94,7 +94,7 @@ fn kernels_are_as_accurate_as_the_tape() {
         let tape = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
         let graph = recorded(run, &[0.5, 0.25, -0.75]);
         for size in [1e-9, 1e-3, 0.3, 1.0, 3.0] {
-            // At a single point the tape may be right by chance.
+            // At a single point the tape may be exact by chance.
             let (mut errors, mut ulps) = ([[0.0f64; 2]; 4], [0.0f64; 4]);
             for _ in 0..count {
                 let x: [f64; 3] = core::array::from_fn(|_| size * random.uniform(-1.0, 1.0));
@@ -122,7 +122,7 @@ fn kernels_are_as_accurate_as_the_tape() {
 
 #[test]
 fn products_are_finite_where_the_sum_of_their_factors_overflows() {
-    // The common factor is not taken out: the sum of the others may overflow.
+    // The common factor is not factored out: the sum of the others may overflow.
     let run: Program =
         |x| data().into_iter().map(|d| (x[0] * (d * 1e-308) + x[1] * (d * 1e-308)).tanh()).sum();
     let tape = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
@@ -141,8 +141,7 @@ fn products_are_finite_where_the_sum_of_their_factors_overflows() {
     assert_eq!(kernel.report().kernel_calls, calls + 6);
 }
 
-/// A number that no iteration changes, used on the way there and back; what the sum comes
-/// to decides.
+/// A loop-invariant value, used in the forward and the reverse sweep; the sum decides a branch.
 #[phigrad::traced]
 fn decided(x: &[Var]) -> Var {
     let mut s = x[1];
@@ -157,7 +156,7 @@ fn decided(x: &[Var]) -> Var {
     r
 }
 
-/// The same with what is carried in the terms.
+/// The same with a carried value in the terms.
 fn carried(x: &[Var]) -> Var {
     data().into_iter().fold(x[1], |s, d| {
         s + x[0].exp().sin() * d / (s * s + 1.0) + (x[0] * x[0]).atan() * d * s.tanh()
@@ -165,7 +164,7 @@ fn carried(x: &[Var]) -> Var {
 }
 
 #[test]
-fn what_is_used_on_the_way_back_is_computed_before_the_way_there() {
+fn invariant_values_of_the_reverse_sweep_are_hoisted() {
     for (run, added) in
         [(decided as Program, [[0.9, 0.3], [0.9, 30.0]]), (carried, [[0.9, 0.3], [-0.4, 1.0]])]
     {

@@ -1,4 +1,4 @@
-//! Loops: found in straight-line code, with trip counts that depend on data, and their accuracy.
+//! Loops: rerolling, data-dependent trip counts, hoisting, and accuracy.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
 #[path = "../common/mod.rs"]

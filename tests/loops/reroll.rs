@@ -1,5 +1,4 @@
-//! Rerolling: what recording has unrolled becomes loops again, and means the
-//! same to the last bit.
+//! Rerolling: recorded loops become loops again, with the same bits.
 
 use std::panic::Location;
 
@@ -12,7 +11,7 @@ use phigrad::internals::ssa::{ArrayData, Def, End, Graph, Item, parse, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};
 
-/// What `f` does at the points, merged.
+/// The merged traces of `f` at the points.
 fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Graph {
     let mut tracer = Tracer::default();
     let mut traces = MergedTraces::new(points[0].len(), 0);
@@ -25,7 +24,7 @@ fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Graph {
     Graph::clone(traces.graph())
 }
 
-/// The graph rolled, verified and compared with what it was at the points.
+/// Rolls and verifies the graph, and compares both at the points.
 fn rolled(graph: &Graph, points: &[Vec<f64>]) -> Graph {
     verify(graph).unwrap_or_else(|error| panic!("{error}\n{graph}"));
     let rolled = reroll(graph, RerollLimits::default());
@@ -37,8 +36,8 @@ fn rolled(graph: &Graph, points: &[Vec<f64>]) -> Graph {
     rolled
 }
 
-/// Records `f` at a random point of so many inputs and rolls that; compares at
-/// others, too.
+/// Records `f` at a random point with so many inputs and rolls the trace; compares at other
+/// points as well.
 fn roll(inputs: usize, f: impl Fn(&[Var]) -> Var) -> Graph {
     let mut random = Random::new(inputs as u64);
     let mut point = || (0..inputs).map(|_| random.uniform(0.1, 2.0)).collect::<Vec<f64>>();
@@ -46,12 +45,12 @@ fn roll(inputs: usize, f: impl Fn(&[Var]) -> Var) -> Graph {
     rolled(&recorded(&points[..1], f), &points)
 }
 
-/// The number of iterations of each loop.
+/// The bound of each loop.
 fn bounds(graph: &Graph) -> Vec<u32> {
     graph.regions.values().filter_map(|data| data.cycle.as_ref()).map(|cycle| cycle.bound).collect()
 }
 
-/// How many nodes are computed.
+/// The number of steps.
 fn computed(graph: &Graph) -> usize {
     let steps = graph.nodes.values();
     steps.filter(|data| matches!(data.def, Def::Apply(..) | Def::Element(_))).count()
@@ -61,19 +60,19 @@ fn array(graph: &Graph, is_wanted: impl Fn(&ArrayData) -> bool) -> usize {
     graph.arrays.values().filter(|data| is_wanted(data)).count()
 }
 
-fn histories(graph: &Graph) -> usize {
+fn saved(graph: &Graph) -> usize {
     array(graph, |data| matches!(data, ArrayData::Saved(_)))
 }
 
 #[test]
-fn a_sum_over_constants_has_a_table() {
+fn a_sum_over_constants_reads_an_array() {
     let graph = roll(1, |x| (0..50).map(|i| x[0] * (f64::from(i) * 0.3)).sum());
     assert_eq!((loops(&graph), computed(&graph)), (1, 5), "{graph}");
     assert_eq!(array(&graph, |data| matches!(data, ArrayData::Constants(_))), 1);
 }
 
 #[test]
-fn the_number_of_nodes_does_not_grow_with_the_iterations() {
+fn graphs_do_not_grow_with_the_trip_count() {
     let nodes = |times: u32| {
         let graph = roll(1, |x| {
             let mut sum = Var::from(0.0);
@@ -96,7 +95,7 @@ fn a_dot_product_reads_its_inputs_in_order() {
         a.iter().zip(b).fold(Var::from(0.0), |sum, (&a, &b)| sum + a * b)
     });
     assert_eq!((bounds(&graph), computed(&graph)), (vec![20], 5), "{graph}");
-    // Both read the inputs, each from its place.
+    // Both factors read inputs, with different bases.
     assert_eq!(graph.arrays.len(), 1, "{graph}");
 }
 
@@ -108,7 +107,7 @@ fn horner_carries_one_value() {
 }
 
 #[test]
-fn recurrences_carry_what_they_need() {
+fn recurrences_carry_their_last_values() {
     for carried in 1..=3 {
         let graph = roll(3, |x| {
             let mut y = x.to_vec();
@@ -158,7 +157,7 @@ fn loops_nest() {
 }
 
 #[test]
-fn rows_of_matrices_are_loops_although_nothing_parts_them() {
+fn rows_of_matrices_are_loops_without_steps_between() {
     let graph = roll(54 + 9, |x| {
         let (matrix, vector) = x.split_at(54);
         let rows = matrix
@@ -185,13 +184,13 @@ fn gradient_descent_is_a_loop_of_sums() {
         }
         data.iter().map(|&(x, y)| (w * x - y).powi(2)).sum()
     });
-    // In the first iteration everything but the step is constant.
+    // In the first iteration all but the step is constant.
     assert_eq!(bounds(&graph), [9, 20, 19], "{graph}");
     assert!(computed(&graph) < 30, "{graph}");
 }
 
 #[test]
-fn neighbours_are_windows_of_one_table() {
+fn neighbours_are_read_from_one_array() {
     let graph = roll(30, |heights| {
         let mut y = vec![Var::from(1.0)];
         y.extend_from_slice(heights);
@@ -205,13 +204,13 @@ fn neighbours_are_windows_of_one_table() {
         }
         total
     });
-    // The ends are constant, so the first and the last section have less steps.
+    // The boundary values are constant, so the first and the last section have fewer steps.
     assert_eq!(bounds(&graph), [29], "{graph}");
     assert_eq!(graph.arrays.len(), 1, "{graph}");
 }
 
 #[test]
-fn a_later_loop_reads_what_an_earlier_one_has_stored() {
+fn a_loop_reads_saved_values_of_an_earlier_one() {
     let graph = roll(20, |x| {
         let (mut sum, mut sums) = (x[0], vec![]);
         for &x in x {
@@ -222,12 +221,12 @@ fn a_later_loop_reads_what_an_earlier_one_has_stored() {
         sums.iter().rev().map(|&sum| (sum - mean).powi(2)).sum()
     });
     assert_eq!(bounds(&graph), [20, 19], "{graph}");
-    assert_eq!(histories(&graph), 1);
+    assert_eq!(saved(&graph), 1);
     assert!(graph.accesses.values().any(|access| access.strides.first().unwrap().1 == -1));
 }
 
 #[test]
-fn stored_values_are_read_with_neighbours() {
+fn saved_values_are_read_with_neighbours() {
     let graph = roll(24, |x| {
         let squares: Vec<Var> = x.iter().map(|&x| x * x + x).collect();
         let mut total = squares[7] * squares[23];
@@ -241,7 +240,7 @@ fn stored_values_are_read_with_neighbours() {
 }
 
 #[test]
-fn a_first_element_from_elsewhere_is_left_out() {
+fn a_peculiar_first_iteration_is_peeled() {
     let graph = roll(24, |x| {
         let mut squares = vec![x[3]];
         squares.extend(x.iter().map(|&x| x * x + x));
@@ -255,7 +254,7 @@ fn a_first_element_from_elsewhere_is_left_out() {
     assert!(computed(&graph) < 20, "{graph}");
 }
 
-/// The heat equation: each step reads what the step before has stored.
+/// The heat equation: each time step reads the saved values of the step before.
 #[test]
 fn time_steps_carry_arrays() {
     let heat = |steps: usize| {
@@ -276,9 +275,9 @@ fn time_steps_carry_arrays() {
     assert_eq!(few.nodes.len(), many.nodes.len());
 }
 
-/// Springs in a ring, from each vertex to the next and the next but one.
+/// Springs in a ring, between each vertex and the next two.
 #[test]
-fn iterations_are_taken_together_if_that_orders_their_operands() {
+fn iterations_are_merged_if_operands_then_form_progressions() {
     let graph = roll(40, |x| {
         let mut total = Var::from(0.0);
         for a in 0..20 {
@@ -290,7 +289,7 @@ fn iterations_are_taken_together_if_that_orders_their_operands() {
         }
         total
     });
-    // The last ones are where the ring closes.
+    // The last springs close the ring.
     assert_eq!(bounds(&graph)[0], 18, "{graph}");
     let all = ArrayData::Inputs { first: 0, count: 40 };
     assert_eq!(array(&graph, |data| *data == all), 1, "{graph}");
@@ -313,7 +312,7 @@ fn guards_stay_in_the_body() {
     let small = rolled(&graph, &[inside, outside.clone()]);
     assert_eq!((bounds(&small), small.conditions()), (vec![20], 2), "{small}");
     assert!(!agree(&graph, &small, &outside));
-    // A guard that came out otherwise parts the loop.
+    // A guard with another outcome splits the loop.
     let points = vec![(0..24).map(|i| if i == 12 { -1.0 } else { 1.0 }).collect::<Vec<f64>>()];
     let program = |x: &[Var]| {
         x.iter().fold(Var::from(0.0), |sum, &x| if x > 0.0 { sum + x * x } else { sum - x })
@@ -323,8 +322,8 @@ fn guards_stay_in_the_body() {
 }
 
 #[test]
-fn operands_from_afar_part_loops_and_stay_right() {
-    // The first iteration's value, for ever after.
+fn distant_operands_split_loops() {
+    // The value of the first iteration in all later ones.
     let graph = roll(20, |x| {
         let squares: Vec<Var> = x.iter().map(|&x| x * x * 0.5).collect();
         let mut y = vec![squares[0]];
@@ -334,7 +333,7 @@ fn operands_from_afar_part_loops_and_stay_right() {
         y[19]
     });
     assert_eq!(bounds(&graph), [20, 19], "{graph}");
-    // To gather values in another order costs as much as the products.
+    // Copying the values in another order costs as much as the products.
     let graph = roll(20, |x| {
         let squares: Vec<Var> = x.iter().map(|&x| x * x * 0.5).collect();
         (0..20).fold(x[0], |product, i| product * squares[(i * i * 3 + i) % 20])
@@ -348,7 +347,7 @@ fn operands_from_afar_part_loops_and_stay_right() {
 }
 
 #[test]
-fn triangles_stay_right() {
+fn triangular_loops_keep_their_results() {
     let graph = roll(12, |x| {
         let mut total = Var::from(0.0);
         for i in 0..12 {
@@ -387,7 +386,7 @@ fn clipped(x: &[Var]) -> Var {
 }
 
 #[test]
-fn regions_roll() {
+fn regions_are_rolled() {
     let mut random = Random::new(3);
     let mut point = || (0..30).map(|_| random.uniform(0.0, 2.0)).collect::<Vec<f64>>();
     let points: Vec<Vec<f64>> = (0..40).map(|_| point()).collect();
@@ -398,8 +397,8 @@ fn regions_roll() {
 }
 
 #[test]
-fn regions_nest_as_deep_as_the_limits_say() {
-    // x + 1 + 1 + …, in each region again.
+fn regions_nested_deeper_than_the_limit_stay() {
+    // x + 1 + 1 + …, again in each region.
     let nested = |depth: usize| {
         let mut graph = Graph::new(1, 0);
         let one = graph.push_const(1.0f64.to_bits());
@@ -428,7 +427,7 @@ fn regions_nest_as_deep_as_the_limits_say() {
 }
 
 #[test]
-fn loops_and_replays_stay_as_they_are() {
+fn graphs_with_loops_or_replays_stay() {
     let text = "graph active 1 inactive 0\nv1 = const 9.0\nb0:\n  v4 = region r0 b1 bound 4 entries v2=v0\n  \
                 return v4\nb1:\n  v3 = lt v2 v1\n  return v3 v2 v2\n";
     let graph = parse(text).unwrap();
@@ -436,7 +435,7 @@ fn loops_and_replays_stay_as_they_are() {
 }
 
 #[test]
-fn places_are_kept() {
+fn loops_keep_their_places() {
     let graph = roll(9, |x| x.iter().fold(Var::from(0.0), |sum, &x| sum + x.exp()));
     for data in graph.nodes.values() {
         let of_code = matches!(data.def, Def::Apply(..) | Def::Element(_));
@@ -449,7 +448,7 @@ fn places_are_kept() {
 }
 
 #[test]
-fn what_does_not_repeat_stays() {
+fn graphs_without_repetition_stay() {
     let text = "graph active 2 inactive 0\nv2 = const 3.0\nb0:\n  v3 = add v0 v1\n  v4 = mul v3 v2\n  \
                 v5 = add v4 v1\n  v6 = sin v5\n  v7 = add v6 v1\n  v8 = mul v7 v2\n  return v8\n";
     let graph = parse(text).unwrap();
@@ -457,7 +456,7 @@ fn what_does_not_repeat_stays() {
 }
 
 #[test]
-fn one_graph_gives_one_result() {
+fn rerolling_is_deterministic() {
     let program = |x: &[Var]| (0..40).map(|i| x[i % 5].sin() * x[0]).sum();
     let graph = recorded(&[vec![0.1, 0.2, 0.3, 0.4, 0.5]], program);
     let rolled = || reroll(&graph, RerollLimits::default());

@@ -1,5 +1,4 @@
-//! Rerolling of random programs: it means the same to the last bit, with limits
-//! that make loops of everything, too.
+//! Rerolling of random programs keeps all bits, with small limits as well.
 
 use std::panic::Location;
 
@@ -12,7 +11,7 @@ use phigrad::internals::programs::{Program, Random, Recipe};
 use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 
-/// What `program` does at the points, merged.
+/// The merged traces of `program` at the points.
 fn merged(program: &Program, points: &[Point]) -> Graph {
     let mut tracer = Tracer::default();
     let mut traces = MergedTraces::new(program.active(), program.inactive());
@@ -39,7 +38,7 @@ fn programs_without_loops_stay() {
 }
 
 #[test]
-fn random_programs_mean_the_same() {
+fn rolled_random_programs_keep_their_results() {
     let base = Recipe { loops: 0.25, guards: 0.1, statements: 20, ..Recipe::default() };
     let recipes = [
         base,
@@ -47,7 +46,7 @@ fn random_programs_mean_the_same() {
         Recipe { annotated: true, guards: 0.3, counters: 1, wild: true, locals: 2, ..base },
         Recipe { wild: true, statements: 40, variety: 0.1, locals: 2, ..base },
     ];
-    // Small limits, so that as much as possible becomes loops.
+    // Small limits, to make as many loops as possible.
     let eager = RerollLimits { iterations: 2, weight: 2, exits: 2, ..RerollLimits::default() };
     let (mut made, mut known, mut unknown) = (0, 0, 0);
     for (kind, recipe) in recipes.into_iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Rolled loops: neither code nor what is compiled grows with the number of
-//! iterations, and long loops are within the limits.
+//! Rolled loops: neither code nor the graph to compile grows with the trip count, and long loops
+//! are within the limits.
 
 use crate::common::served::limits;
 use phigrad::report::KernelReport;
@@ -25,7 +25,7 @@ fn kernel(data: &[f64], f: impl Fn(&[Var], &[Var]) -> Var) -> KernelReport {
     report.kernels[report.kernels.len() - 1].clone()
 }
 
-/// The size of the code. What was compiled must not be large, either.
+/// The size of the code. The graph to compile must be small as well.
 fn size(iterations: usize, data: usize, f: fn(usize, &[Var], &[Var]) -> Var) -> usize {
     let data: Vec<f64> = (0..data).map(constant).collect();
     let report = kernel(&data, |x, data| f(iterations, x, data));
@@ -34,7 +34,7 @@ fn size(iterations: usize, data: usize, f: fn(usize, &[Var], &[Var]) -> Var) -> 
 }
 
 #[test]
-fn code_does_not_grow_with_a_table() {
+fn code_does_not_grow_with_an_array_of_constants() {
     fn table(iterations: usize, x: &[Var], _: &[Var]) -> Var {
         (0..iterations).fold(x[0], |state, i| (state * x[1] + constant(i)).sin())
     }
@@ -50,19 +50,19 @@ fn code_does_not_grow_with_inactive_inputs() {
 }
 
 #[test]
-fn code_does_not_grow_with_the_loops_of_a_nest() {
+fn code_does_not_grow_with_nested_loops() {
     fn nested(iterations: usize, x: &[Var], _: &[Var]) -> Var {
         (0..iterations / 200).fold(x[0], |state, i| {
             let row = (0..200).fold(state, |row, j| (row * x[1] + constant(j)).sin());
             state * 0.5 + row * constant(i)
         })
     }
-    // Not 200 times, which would have its count in common with the loop inside.
+    // Not 200 times, because 200 is the trip count of the inner loop.
     assert_eq!(size(10_000, 0, nested), size(80_000, 0, nested));
 }
 
 #[test]
-fn what_is_too_large_to_compile_when_loops_have_been_made_stays_on_the_tape() {
+fn graphs_too_large_after_rolling_stay_on_the_tape() {
     let limits = limits(|limits| limits.compiled = 50);
     let loops = |x: &[Var]| (0..1000).fold(x[0], |state, i| (state + constant(i)).sin());
     let straight = |x: &[Var]| {
