@@ -143,6 +143,7 @@ impl Expand<'_> {
         for array in self.old.arrays.values() {
             if let &ArrayData::Saved(node) = array
                 && let Some(region) = self.expanded_loop(node)
+                && self.saved.insert(node, Vec::new()).is_none()
             {
                 self.saved_nodes[region].push(node);
             }

@@ -47,7 +47,7 @@ pub fn hoist(graph: &Graph) -> Graph {
         debug_assert!(verified.is_ok(), "{verified:?}\n{graph}");
         verified.is_ok()
     });
-    // Equal steps of several loops may have met in one block.
+    // Equal steps of several loops may now be in one block.
     moved.map_or_else(|| graph.clone(), |moved| simplify(&moved, Folding::Real))
 }
 

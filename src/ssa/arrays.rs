@@ -255,8 +255,8 @@ impl Graph {
     /// ```
     pub fn passed_before_phis(&self, region: Region) -> (usize, usize) {
         let data = &self.regions[region];
-        let decides = data.cycle.is_some() && data.replays.is_none();
-        (usize::from(decides), self.entries(region).len())
+        let has_condition = data.cycle.is_some() && data.replays.is_none();
+        (usize::from(has_condition), self.entries(region).len())
     }
 
     /// The number of elements of `array`; for saved values the bound of their loop.

@@ -295,7 +295,7 @@ impl Builder {
     /// of the graph; then [`Builder::end_region`] ends it. Until then the region is the last step
     /// of the current block.
     ///
-    /// If the replayed region was inlined, its nodes are visible in its block, and the new region
+    /// Nodes of a replayed region that was inlined are visible in its block; then the new region
     /// replays none.
     ///
     /// # Examples
@@ -347,12 +347,12 @@ impl Builder {
     /// Ends `region` and makes its φs.
     pub(super) fn join(&mut self, region: Region, values: usize) -> Vec<Node> {
         self.leave();
-        let (decides, nexts) = self.graph.passed_before_phis(region);
+        let (conditions, nexts) = self.graph.passed_before_phis(region);
         let leaves = self.graph.leaves(self.graph.regions[region].root);
-        let mut kept = vec![true; decides + nexts];
+        let mut kept = vec![true; conditions + nexts];
         let mut phis: HashMap<Vec<Node>, Node> = HashMap::new();
         let mut results = Vec::with_capacity(values);
-        for number in (0..values).map(|number| decides + nexts + number) {
+        for number in (0..values).map(|number| conditions + nexts + number) {
             let passed = |&leaf: &Block| match &self.graph.blocks[leaf].end {
                 End::Return(passed) if is_value_used(&self.graph, region, passed, number) => {
                     passed.get(number).copied()

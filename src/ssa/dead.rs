@@ -215,13 +215,13 @@ impl<'a> Marking<'a> {
         }
         match data.def {
             Def::Phi(region, number) => {
-                let (decides, nexts) = self.graph.passed_before_phis(region);
-                self.mark_passed(region, decides + nexts + number as usize);
+                let (conditions, nexts) = self.graph.passed_before_phis(region);
+                self.mark_passed(region, conditions + nexts + number as usize);
             }
             Def::Entry(region, number) => {
                 self.mark(self.graph.entries(region)[number as usize].first);
-                let (decides, _) = self.graph.passed_before_phis(region);
-                self.mark_passed(region, decides + number as usize);
+                let (conditions, _) = self.graph.passed_before_phis(region);
+                self.mark_passed(region, conditions + number as usize);
             }
             Def::Element(access) => self.mark_access(access),
             Def::Input(_)

@@ -359,16 +359,16 @@ impl<'a, N: Number> Execution<'a, N> {
     /// Passes on the values of a leaf of `region`; returns the continuation.
     fn pass_on(&mut self, region: Region, passed: &[N]) -> Next {
         let data = &self.graph.regions[region];
-        let (decides, nexts) = self.graph.passed_before_phis(region);
-        let (before, phis) = passed.split_at(decides + nexts);
-        let (decides, nexts) = before.split_at(decides);
+        let (conditions, nexts) = self.graph.passed_before_phis(region);
+        let (before, phis) = passed.split_at(conditions + nexts);
+        let (conditions, nexts) = before.split_at(conditions);
         let iteration = self.iterations[region];
         let again = match (&data.cycle, data.replays) {
             (None, _) => false,
             (Some(_), Some(_)) => iteration > 0,
             (Some(cycle), None) => {
                 self.save(region);
-                let again = decides.iter().any(|again| again.holds());
+                let again = conditions.iter().any(|again| again.holds());
                 if again && iteration + 1 >= cycle.bound {
                     return Next::TooMany;
                 }

@@ -13,17 +13,20 @@
 //! Analyses (`analysis/`): region nest, value flow, activity, control slice, block profile.
 //! `dead` computes liveness, `version` finds loop versions.
 //!
-//! Passes make or edit graphs in one of four ways:
+//! Four ways to make a graph of another one, by what may change:
 //!
-//! - `build` appends nodes with folding (`fold`) and value numbering; passes that generate new
-//!   code use it (`diff`, `phi`).
-//! - `rebuild` copies a whole graph through the builder with a rewrite for single nodes, so
-//!   everything is folded again; `simplify` is a rebuild without a rewrite, followed by dead-code
-//!   elimination.
-//! - `retain` and `renumber` keep nodes as they are: `retain` drops dead ones, `renumber` puts
-//!   nodes that an edit in place has inserted anywhere into the order of their steps. Nothing is
-//!   folded, so values keep their bits and reports their nodes.
-//! - `copy` clones a region or single steps inside the same graph, in place, for loop versions.
+//! - `build`: new code, appended block by block with folding (`fold`) and value numbering (`diff`,
+//!   `phi`, `simplify`).
+//! - `rebuild`: the same graph with a rewrite for single nodes, copied through the builder, so that
+//!   all of it is folded again. `simplify` is a rebuild without rewrites and dead-code elimination.
+//! - `retain` and `renumber`: nodes stay as they are, so values keep their bits. `retain` drops dead
+//!   ones; `renumber` orders the ids of a graph that a pass has edited in place, inserting nodes
+//!   anywhere (`loops::hoist`, `phi::branches`).
+//! - `copy`: a second copy of a region or step in the same graph, for loop versions; then
+//!   `renumber`.
+//!
+//! Passes that change blocks as they copy, such as `loops::expand`, append to an emptied graph
+//! (`Graph::emptied`) with the `push_` methods of [`Graph`].
 
 mod analysis;
 mod arrays;

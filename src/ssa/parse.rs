@@ -24,7 +24,7 @@ pub enum ParseError {
     Syntax {
         /// The number of the line, from 1.
         line: usize,
-        /// What was expected.
+        /// The expected text.
         what: String,
     },
     /// The text follows the grammar but the graph breaks an invariant.

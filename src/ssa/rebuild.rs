@@ -70,7 +70,7 @@ pub(crate) fn rebuild(
                 rebuild.leave(&live);
             }
             (None, &End::Branch { then, .. }) if !live.branches[here.block] => {
-                // There is nothing live below, and either side passes on the same.
+                // A dead branch: nothing is live below, and both arms pass on the same values.
                 if let Some(open) = rebuild.open.last_mut() {
                     *open = Open { block: then, next: 0, forward: None, ..here };
                 }
@@ -101,17 +101,16 @@ pub(crate) struct Rebuild<'a> {
     branches: PrimaryMap<Block, Option<Branch>>,
     /// The blocks of the old graph from the root to here.
     open: Vec<Open>,
-    /// For each block of the new graph how many of those from the root to here
-    /// have it as their forward block.
+    /// For each block of the new graph the number of open blocks with it as their forward block.
     forward_counts: Vec<u32>,
 }
 
-/// What has become of a branch.
+/// The copy of a branch.
 #[derive(Clone, Copy)]
 enum Branch {
-    /// It always went this way, and is gone.
+    /// Removed, because it always has this outcome.
     Folded(bool),
-    /// The new blocks that it leads to.
+    /// Kept, with these new targets.
     Kept(Block, Block),
 }
 
@@ -119,9 +118,9 @@ enum Branch {
 #[derive(Clone, Copy)]
 struct Open {
     block: Block,
-    /// The number of the next item, then the branch, its second side, the end.
+    /// The number of the next item, then the branch, its second arm, the end.
     next: usize,
-    /// The region in whose tree the block is.
+    /// The region whose tree contains the block.
     tree: Option<Region>,
     /// The forward block (see `verify`) in the old graph.
     forward: Option<Block>,
@@ -317,8 +316,8 @@ impl<'a> Rebuild<'a> {
 
     fn push(&mut self, open: Open) {
         if let Some(forward) = open.new_forward {
-            let needed = self.forward_counts.len().max(forward.index() + 1);
-            self.forward_counts.resize(needed, 0);
+            let length = self.forward_counts.len().max(forward.index() + 1);
+            self.forward_counts.resize(length, 0);
             self.forward_counts[forward.index()] += 1;
         }
         self.open.push(open);

@@ -114,7 +114,7 @@ fn invariant_entries(graph: &Graph) -> PrimaryMap<Node, bool> {
     let mut changed = true;
     while core::mem::take(&mut changed) {
         for region in graph.regions.keys() {
-            let (decides, _) = graph.passed_before_phis(region);
+            let (conditions, _) = graph.passed_before_phis(region);
             for (number, entry) in graph.entries(region).iter().enumerate() {
                 if invariant[entry.phi] {
                     continue;
@@ -122,9 +122,9 @@ fn invariant_entries(graph: &Graph) -> PrimaryMap<Node, bool> {
                 let first = known_value[entry.first];
                 let next_value = |&leaf| match &graph.blocks[leaf].end {
                     End::Return(values)
-                        if is_value_used(graph, region, values, decides + number) =>
+                        if is_value_used(graph, region, values, conditions + number) =>
                     {
-                        values.get(decides + number).copied()
+                        values.get(conditions + number).copied()
                     }
                     _ => None,
                 };

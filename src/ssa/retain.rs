@@ -209,13 +209,13 @@ impl Retain<'_> {
 /// The values for live φs among the `values` that a leaf of `region` passes on. A value that is
 /// not used there is replaced by `again`, which is visible.
 pub(super) fn passed_on(graph: &Graph, live: &Live, region: Region, values: &[Node]) -> Vec<Node> {
-    let (decides, _) = graph.passed_before_phis(region);
+    let (conditions, _) = graph.passed_before_phis(region);
     let entries = graph.entries(region).iter().map(|entry| entry.phi);
     let targets = entries.chain(graph.regions[region].phis.iter().copied());
-    let kept = (decides..).zip(targets).filter(|&(_, target)| live.nodes[target]);
+    let kept = (conditions..).zip(targets).filter(|&(_, target)| live.nodes[target]);
     let kept = kept.map(|(number, _)| match is_value_used(graph, region, values, number) {
         true => values[number],
         false => values[0],
     });
-    values[..decides].iter().copied().chain(kept).collect()
+    values[..conditions].iter().copied().chain(kept).collect()
 }

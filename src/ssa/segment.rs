@@ -44,11 +44,11 @@ pub struct Segments {
 impl Segments {
     /// The segments of these lists of nodes. Each list holds applications of one block in its
     /// order; other lists are dropped.
-    pub fn new(graph: &Graph, parts: Vec<Vec<Node>>) -> Segments {
+    pub fn new(graph: &Graph, lists: Vec<Vec<Node>>) -> Segments {
         let blocks = blocks_of_nodes(graph);
         let mut segments =
             Segments { list: Vec::new(), of: PrimaryMap::filled(None, graph.nodes.len()) };
-        for nodes in parts {
+        for nodes in lists {
             let Some(block) = nodes.first().and_then(|&node| blocks[node]) else { continue };
             let fits = |&node: &Node| {
                 let is_application = matches!(graph.nodes[node].def, Def::Apply(..));

@@ -11,15 +11,15 @@ use crate::op::Op;
 
 /// Tests whether `node` is the acceptance of calls: a call, or a product of calls.
 pub(crate) fn is_acceptance(graph: &Graph, node: Node) -> bool {
-    let (mut pending, mut left) = (vec![node], 2 * graph.calls.len());
+    let (mut pending, mut remaining) = (vec![node], 2 * graph.calls.len());
     while let Some(node) = pending.pop() {
         match graph.nodes[node].def {
-            _ if left == 0 => return false,
+            _ if remaining == 0 => return false,
             Def::Call(_) => {}
             Def::Apply(Op::Mul, [a, b, _]) => pending.extend([a, b]),
             _ => return false,
         }
-        left -= 1;
+        remaining -= 1;
     }
     true
 }

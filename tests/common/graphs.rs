@@ -177,16 +177,16 @@ impl Generator<'_> {
     }
 
     fn branch(&mut self, at: Position, ends: Ends<'_>) {
-        let way = at.forward.and_then(|forward| match self.graph.blocks[forward].end {
+        let arm = at.forward.and_then(|forward| match self.graph.blocks[forward].end {
             End::Branch { condition, then, otherwise } => Some((condition, then, otherwise)),
             End::Return(_) | End::Open => None,
         });
-        let followed = way.filter(|_| self.random.chance(0.8));
-        let condition = followed.map_or_else(|| self.condition(at.block), |way| way.0);
+        let followed = arm.filter(|_| self.random.chance(0.8));
+        let condition = followed.map_or_else(|| self.condition(at.block), |arm| arm.0);
         // The condition may be that of the forward block by chance.
-        let sides = way.filter(|way| way.0 == condition).map(|way| (way.1, way.2));
+        let arms = arm.filter(|arm| arm.0 == condition).map(|arm| (arm.1, arm.2));
         let (then, otherwise) = self.branch_to_new(at.block, condition);
-        let forwards = sides.map_or((at.forward, at.forward), |(t, o)| (Some(t), Some(o)));
+        let forwards = arms.map_or((at.forward, at.forward), |(t, o)| (Some(t), Some(o)));
         for (block, forward) in [(then, forwards.0), (otherwise, forwards.1)] {
             self.tree(Position { block, forward, branches: at.branches + 1, ..at }, ends);
         }

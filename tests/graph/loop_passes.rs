@@ -13,7 +13,7 @@ use phigrad::internals::ssa::{
 /// Random graphs from several recipes, with inputs.
 fn random_graphs(seed: u64, count: usize) -> Vec<(Graph, Vec<Vec<f64>>)> {
     let mut random = Random::new(seed);
-    let usual = GraphRecipe {
+    let default = GraphRecipe {
         loops: 0.7,
         elements: 0.2,
         sums: 0.05,
@@ -21,10 +21,10 @@ fn random_graphs(seed: u64, count: usize) -> Vec<(Graph, Vec<Vec<f64>>)> {
         ..GraphRecipe::default()
     };
     let recipes = [
-        usual,
-        GraphRecipe { replays: 0.7, regions: 0.3, steps: 80, ..usual },
-        GraphRecipe { loops: 1.0, elements: 0.3, sums: 0.0, branches: 0.2, ..usual },
-        GraphRecipe { guards: 0.0, sums: 0.15, elements: 0.4, replays: 0.5, ..usual },
+        default,
+        GraphRecipe { replays: 0.7, regions: 0.3, steps: 80, ..default },
+        GraphRecipe { loops: 1.0, elements: 0.3, sums: 0.0, branches: 0.2, ..default },
+        GraphRecipe { guards: 0.0, sums: 0.15, elements: 0.4, replays: 0.5, ..default },
     ];
     let mut graphs = Vec::new();
     for recipe in recipes {
@@ -101,8 +101,8 @@ fn random_loops_are_valid_round_trip_and_cover_all_constructs() {
         "*2",
         " _",
     ];
-    for part in parts {
-        assert!(text.matches(part).count() > 30, "{part}: {}", text.matches(part).count());
+    for piece in parts {
+        assert!(text.matches(piece).count() > 30, "{piece}: {}", text.matches(piece).count());
     }
 }
 

@@ -8,7 +8,7 @@ use phigrad::internals::ssa::{
 
 /// y := x; three times y := y² + 1, with a loop in each iteration; then a replaying loop adds up
 /// saved values, and a region reads the sums.
-const SOUND: &str = "\
+const VALID: &str = "\
 graph active 1 inactive 0
 v1 = const 1.0
 v2 = const 2.0
@@ -57,7 +57,7 @@ b6:
 ";
 
 fn valid() -> Graph {
-    parse(SOUND).unwrap_or_else(|error| panic!("{error}"))
+    parse(VALID).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn node(index: usize) -> Node {
@@ -98,8 +98,8 @@ fn push(graph: &mut Graph, def: Def) -> Node {
 
 #[test]
 fn the_graph_is_valid() {
-    let graph = sound();
-    assert_eq!(graph.to_string(), SOUND);
+    let graph = valid();
+    assert_eq!(graph.to_string(), VALID);
     let y = |x: f64| (x * x + 1.0) * 2.0;
     let (y0, y1, y2) = (2.0, y(2.0), y(y(2.0)));
     let last = |past: f64, factor: f64, y: f64| past * past * factor + y;
@@ -390,10 +390,10 @@ fn read_in_an_arm(graph: &mut Graph) {
 
 #[test]
 fn each_violated_invariant_of_loops_is_found() {
-    assert_eq!(verify(&sound()), Ok(()));
+    assert_eq!(verify(&valid()), Ok(()));
     let mut wrong = Vec::new();
     for &(invariant, damage, what) in BREAKAGES {
-        let mut graph = sound();
+        let mut graph = valid();
         damage(&mut graph);
         let Err(error) = verify(&graph) else {
             wrong.push(format!("{invariant}: {what}: not found"));
@@ -435,7 +435,7 @@ fn borderline_graphs_are_valid() {
         |g| _ = g.push_element(block(0), access(3), None),
     ];
     for (index, change) in allowed.into_iter().enumerate() {
-        let mut graph = sound();
+        let mut graph = valid();
         change(&mut graph);
         assert_eq!(verify(&graph), Ok(()), "{index}\n{graph}");
         assert!(matches!(interpret(&graph, &[1.5]), Outcome::Values(_)), "{index}");

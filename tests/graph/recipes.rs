@@ -29,7 +29,7 @@ fn random_graphs_are_valid_and_cover_all_constructs() {
         text += &graph.to_string();
     }
     assert!((10..150).contains(&unseen), "{unseen}");
-    for part in [" = region r", " replays r", "guard v", "guard not v", "branch v", " @ "] {
-        assert!(text.matches(part).count() > 30, "{part}");
+    for piece in [" = region r", " replays r", "guard v", "guard not v", "branch v", " @ "] {
+        assert!(text.matches(piece).count() > 30, "{piece}");
     }
 }

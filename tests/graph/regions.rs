@@ -275,7 +275,7 @@ fn replay_arms(graph: &mut Graph) {
     let (then, otherwise) = (graph.new_block(), graph.new_block());
     let root = graph.regions[region(3)].root;
     graph.blocks[root].end = End::Branch { condition: node(2), then, otherwise };
-    [then, otherwise].into_iter().for_each(|side| graph.blocks[side].end = returns(&[]));
+    [then, otherwise].into_iter().for_each(|arm| graph.blocks[arm].end = returns(&[]));
 }
 
 /// Adds a node with a large id to a block of a region.

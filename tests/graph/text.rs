@@ -286,9 +286,9 @@ fn detached(graph: &mut Graph) {
 
 #[test]
 fn each_violated_invariant_is_found() {
-    assert_eq!(verify(&sound()), Ok(()));
+    assert_eq!(verify(&valid()), Ok(()));
     for &(invariant, damage, what) in BREAKAGES {
-        let mut graph = sound();
+        let mut graph = valid();
         damage(&mut graph);
         let error = verify(&graph).expect_err(what);
         assert_eq!(error.what, what, "invariant {invariant}");
@@ -343,13 +343,13 @@ fn pictures_show_every_node_block_and_condition() {
 
 #[test]
 fn a_gradient_without_folding_is_valid() {
-    let gradient = reverse(&sound(), Wanted::Gradient, Folding::Exact);
+    let gradient = reverse(&valid(), Wanted::Gradient, Folding::Exact);
     assert_eq!(verify(&gradient), Ok(()));
 }
 
 #[test]
 fn operands_beyond_the_arity_are_checked_or_ignored() {
-    let mut graph = sound();
+    let mut graph = valid();
     graph.nodes[node(6)] = apply(Op::Sin, [1, 99, 99]);
     let _ = verify(&graph);
 }

@@ -79,7 +79,7 @@ fn error(found: f64, reference: Pair) -> f64 {
 }
 
 /// The gradient, then the value.
-fn row((value, mut gradient): (f64, Vec<f64>)) -> Vec<f64> {
+fn results((value, mut gradient): (f64, Vec<f64>)) -> Vec<f64> {
     gradient.push(value);
     gradient
 }
@@ -104,7 +104,8 @@ fn kernels_are_as_accurate_as_the_tape() {
                 assert_eq!(kernel.report().kernel_calls, calls + 1, "{name} {x:?}");
                 assert_eq!(exact.value_and_grad(&x).unwrap(), on_tape, "{name} {x:?}");
                 let truth = precisely(&graph, &x);
-                let both = row(on_tape).into_iter().zip(row(in_kernel)).zip(truth).enumerate();
+                let both =
+                    results(on_tape).into_iter().zip(results(in_kernel)).zip(truth).enumerate();
                 for (i, ((taped, got), truth)) in both {
                     errors[i][0] += error(taped, truth).powi(2);
                     errors[i][1] += error(got, truth).powi(2);
@@ -134,7 +135,7 @@ fn products_are_finite_where_the_sum_of_their_factors_overflows() {
     assert_eq!(kernel.report().kernel_calls, calls + 3);
     for x in [[1.5e308, -1e308], [1.0, 2.0], [0.0, 0.0]] {
         let (got, taped) = (kernel.value_and_grad(&x).unwrap(), tape.value_and_grad(&x).unwrap());
-        for (got, taped) in row(got).into_iter().zip(row(taped)) {
+        for (got, taped) in results(got).into_iter().zip(results(taped)) {
             assert!((got - taped).abs() <= 1e-13 * taped.abs() + 1e-300, "{x:?}: {got} {taped}");
         }
     }
@@ -174,7 +175,7 @@ fn invariant_values_of_the_reverse_sweep_are_hoisted() {
         kernel.compile().unwrap();
         for x in [[0.9, 0.3], [0.7, 30.0], [0.8, 0.35], [-0.2, 0.1]] {
             let (got, expected) = (kernel.value_and_grad(&x), tape.value_and_grad(&x));
-            let rows = row(got.unwrap()).into_iter().zip(row(expected.unwrap()));
+            let rows = results(got.unwrap()).into_iter().zip(results(expected.unwrap()));
             for (got, expected) in rows {
                 let size = expected.abs().max(1.0);
                 assert!((got - expected).abs() <= 1e-12 * size, "{x:?}: {got} {expected}");

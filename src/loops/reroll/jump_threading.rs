@@ -344,8 +344,8 @@ impl Threading<'_> {
         }
     }
 
-    /// If `block`, from step `next` on, only branches on a comparison of `selector` with a
-    /// constant: the constant, and the blocks for equal and unequal.
+    /// Matches a `block` that, from step `next` on, only branches on a comparison of `selector`
+    /// with a constant: returns the constant, and the blocks for equal and unequal.
     fn selector_branch(
         &self,
         selector: Node,

@@ -14,7 +14,7 @@
 //!    `exits` (loops with exits); `places` gives nested loops distinct source places.
 //!
 //! Two passes prepare the graph: `jump_threading`, for regions that only choose an exit, and
-//! `unroll`, for loops that `trace` found while recording (`trace_loops`) and that cannot be
+//! `expand`, for loops that `trace` found while recording (`trace_loops`) and that cannot be
 //! rolled further as they are.
 //!
 //! LLVM's LoopReroll pass undoes unrolling inside existing loops; here the loops themselves are
@@ -32,9 +32,9 @@ mod roll;
 mod search;
 mod template;
 mod trace_loops;
-mod unroll;
 
-use crate::ssa::{End, Graph};
+use super::expand::expand;
+use crate::ssa::{End, Graph, Region};
 use trace_loops::has_only_trace_loops;
 
 /// The limits of [`reroll`].
@@ -134,7 +134,9 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
                 return rolled;
             }
         }
-        return reroll(&unroll::unroll_trace_loops(graph), limits);
+        let is_loop = |&region: &Region| graph.regions[region].cycle.is_some();
+        let loops: Vec<Region> = graph.regions.keys().filter(is_loop).collect();
+        return expand(graph, &loops).map_or_else(|| graph.clone(), |new| reroll(&new, limits));
     }
     // Jump threading is kept only if it makes a loop with an exit.
     if limits.threading

@@ -36,8 +36,6 @@ pub(super) struct TraceLoop {
     pub(super) times: u32,
     /// Its only block.
     pub(super) body: Block,
-    /// The condition for another iteration.
-    pub(super) again: Node,
     /// The next values of the entry φs, then those of the φs.
     pub(super) passed: SmallVec<[Node; 2]>,
 }
@@ -71,7 +69,7 @@ pub(super) fn trace_loop(graph: &Graph, region: Region) -> Option<TraceLoop> {
         && items.iter().all(is_plain)
         && !passed.iter().any(|&node| is_used(node))
         && items.last() == Some(&Item::Node(again));
-    fits.then(|| TraceLoop { times: cycle.bound, body, again, passed: passed.into() })
+    fits.then(|| TraceLoop { times: cycle.bound, body, passed: passed.into() })
 }
 
 /// Tests whether the access is to inputs, to constants from the first on, or to saved values.

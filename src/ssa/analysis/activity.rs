@@ -48,30 +48,30 @@ pub(crate) fn varied_and_active(
         _ => false,
     };
     let inputs = graph.nodes.keys().filter(is_active).collect();
-    let varied = reached(graph, inputs, &users, |_| true);
+    let varied = reachable(graph, inputs, &users, |_| true);
     let output = |&leaf: &_| match &graph.blocks[leaf].end {
         End::Return(outputs) => outputs.first().copied(),
         End::Branch { .. } | End::Open => None,
     };
     let outputs = graph.leaves(graph.root()).iter().filter_map(output).collect();
-    let active = reached(graph, outputs, &targets, |node| varied[node]);
+    let active = reachable(graph, outputs, &targets, |node| varied[node]);
     (varied, active)
 }
 
 /// The nodes that are reachable from `pending` through allowed nodes.
-fn reached(
+fn reachable(
     graph: &Graph,
     mut pending: Vec<Node>,
     nexts: &PrimaryMap<Node, SmallVec<[Node; 4]>>,
     is_allowed: impl Fn(Node) -> bool,
 ) -> PrimaryMap<Node, bool> {
-    let mut reached = PrimaryMap::filled(false, graph.nodes.len());
+    let mut reachable = PrimaryMap::filled(false, graph.nodes.len());
     while let Some(node) = pending.pop() {
-        if is_allowed(node) && !core::mem::replace(&mut reached[node], true) {
+        if is_allowed(node) && !core::mem::replace(&mut reachable[node], true) {
             pending.extend(&nexts[node]);
         }
     }
-    reached
+    reachable
 }
 
 /// The nodes to which `node` passes its adjoint.

@@ -22,13 +22,13 @@ pub(crate) fn block_profile(
     }
     let costs = costs(graph);
     let mut reached = PrimaryMap::filled(false, graph.blocks.len());
-    let (mut left, mut has_ended) = (MOST_STEPS, false);
+    let (mut remaining, mut has_ended) = (MOST_STEPS, false);
     for inputs in inputs {
         let mut blocks = Vec::new();
         let outcome = interpret_while(graph, inputs.as_ref(), |block| {
             blocks.push(block);
-            left = left.saturating_sub(costs[block]);
-            left > 0
+            remaining = remaining.saturating_sub(costs[block]);
+            remaining > 0
         });
         match outcome {
             Ok(_) => {

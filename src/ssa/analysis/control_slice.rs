@@ -43,8 +43,8 @@ fn backward_slice(
         }
     }
     for region in graph.regions.keys() {
-        let (decides, _) = graph.passed_before_phis(region);
-        if decides > 0 {
+        let (conditions, _) = graph.passed_before_phis(region);
+        if conditions > 0 {
             pending.extend(flow.passed(region, 0));
         }
     }

@@ -67,13 +67,13 @@ impl<'a> Flow<'a> {
                 graph.operands(node).iter().copied().collect()
             }
             Def::Phi(region, number) => {
-                let (decides, nexts) = graph.passed_before_phis(region);
-                self.passed(region, decides + nexts + number as usize).collect()
+                let (conditions, nexts) = graph.passed_before_phis(region);
+                self.passed(region, conditions + nexts + number as usize).collect()
             }
             Def::Entry(region, number) => {
-                let (decides, _) = graph.passed_before_phis(region);
+                let (conditions, _) = graph.passed_before_phis(region);
                 let first = graph.entries(region)[number as usize].first;
-                let nexts = self.passed(region, decides + number as usize);
+                let nexts = self.passed(region, conditions + number as usize);
                 core::iter::once(first).chain(nexts).collect()
             }
             Def::Element(access) => self.elements(graph.accesses[access].array).collect(),
@@ -99,10 +99,10 @@ impl<'a> Flow<'a> {
 /// continues the loop the values for φs are not; after one that certainly ends it, those for
 /// entry φs are not.
 pub(crate) fn is_value_used(graph: &Graph, region: Region, values: &[Node], number: usize) -> bool {
-    let (decides, nexts) = graph.passed_before_phis(region);
-    let again = (decides == 1).then(|| values.first().copied()).flatten();
+    let (conditions, nexts) = graph.passed_before_phis(region);
+    let again = (conditions == 1).then(|| values.first().copied()).flatten();
     match again.and_then(|again| graph.constant(again)) {
-        Some(again) if number >= decides => (again != 0.0) == (number < decides + nexts),
+        Some(again) if number >= conditions => (again != 0.0) == (number < conditions + nexts),
         _ => true,
     }
 }

@@ -248,7 +248,7 @@ impl Walk<'_> {
                 return Err(at_region(self.graph, region, &what));
             }
         }
-        let (decides, nexts) = self.graph.passed_before_phis(region);
+        let (conditions, nexts) = self.graph.passed_before_phis(region);
         let replayed = data.replays.map(|replayed| self.graph.regions[replayed].root);
         let forward = replayed.or(here.forward);
         self.replaying[region] = replayed.is_some();
@@ -258,7 +258,7 @@ impl Walk<'_> {
             forward,
             opens_forward: replayed.is_some(),
             begins: Some(region),
-            values: decides + nexts + data.phis.len(),
+            values: conditions + nexts + data.phis.len(),
         });
         Ok(())
     }
