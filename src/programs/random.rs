@@ -17,7 +17,7 @@
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
-    /// Choices that come first, the last one first.
+    /// Numbers to return first; a stack.
     choices: Vec<u16>,
 }
 
@@ -27,8 +27,8 @@ impl Random {
         Random { state: seed, choices: Vec::new() }
     }
 
-    /// A sequence whose first numbers are these bytes, two for each: a fuzzer that changes one of
-    /// them changes one choice.
+    /// A generator whose first numbers are these bytes, two for each, so that a fuzzer that
+    /// changes one of them changes one choice.
     ///
     /// # Examples
     ///

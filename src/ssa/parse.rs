@@ -84,6 +84,7 @@ struct Parser {
 
 impl Parser {
     fn statement(&mut self, line: &str) -> Result<(), String> {
+        // Routines first: their text may contain the separators of other statements.
         if let Some((name, routine)) = line.split_once(" = routine ") {
             return self.routine(name.trim(), routine.trim());
         }
@@ -91,6 +92,7 @@ impl Parser {
             Some((line, place)) => (line, Some(self.place(place.trim())?)),
             None => (line, None),
         };
+        // The patterns are those of the grammar in `print`.
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             ["graph", "active", active, "inactive", inactive, ref rest @ ..]
@@ -99,7 +101,7 @@ impl Parser {
                 self.is_sparse = !rest.is_empty();
                 let (active, inactive) = (count(active)?, count(inactive)?);
                 if active + inactive > MAX_ID {
-                    return Err("too many inputs".into());
+                    return Err(format!("too many inputs, at most {MAX_ID}"));
                 }
                 self.inputs = Some((active, inactive));
                 Ok(())

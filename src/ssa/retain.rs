@@ -14,6 +14,7 @@ use crate::entity::{Entity, PrimaryMap};
 /// The graph without its dead parts; live nodes keep their order.
 pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
     let nest = Nest::of(graph);
+    // Blocks below live branches and in live regions.
     let mut reached = PrimaryMap::filled(false, graph.blocks.len());
     reached[graph.root()] = true;
     for block in graph.preorder() {
@@ -34,6 +35,7 @@ pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
     let regions = renumbered(&live.regions);
     let is_kept = |node: Node| live.nodes[node] || matches!(graph.nodes[node].def, Def::Input(_));
     let nodes = renumbered(&graph.nodes.keys().map(is_kept).collect());
+    // φs and entry φs are numbered again, without the dead ones.
     let mut numbers = PrimaryMap::filled(0, graph.nodes.len());
     for data in graph.regions.values() {
         let phis = data.phis.iter().filter(|&&phi| live.nodes[phi]);

@@ -1,7 +1,7 @@
-//! The bodies of the fuzz targets: each takes any bytes and panics where the library is wrong.
+//! The bodies of the fuzz targets: each takes any bytes and panics if the library is wrong.
 //!
-//! The suite runs them for some seconds on seeded bytes (`tests/executors/fuzz.rs`), the targets
-//! in `fuzz/` on those of libFuzzer.
+//! The test suite runs them for a few seconds on seeded bytes (`tests/executors/fuzz.rs`), the
+//! targets in `fuzz/` on bytes from libFuzzer.
 
 use phigrad::check::same;
 use phigrad::explain::Notation;
@@ -14,13 +14,13 @@ use phigrad::internals::ssa::{
 };
 use phigrad::{Numerics, RecordedWith, Tape, Var};
 
-/// Graphs with more steps, in all iterations, are read but not run.
+/// The limit on steps, over all iterations, of graphs that are run; larger ones are only parsed.
 const MOST_STEPS: u64 = 1 << 14;
-/// Graphs with more inputs are read but not run.
+/// The limit on inputs of graphs that are run.
 const MOST_INPUTS: usize = 32;
 
-/// Reads a graph. One that is read is verified, prints as text that reads back, means the same
-/// when it is simplified, and runs natively with the interpreter's bits; so does its gradient.
+/// Parses a graph. A parsed graph is valid, round-trips, keeps its outcomes when simplified, and
+/// runs natively with the interpreter's bits; so does its gradient.
 pub fn graph_text(bytes: &[u8]) {
     let Ok(text) = core::str::from_utf8(bytes) else { return };
     let Ok(graph) = parse(text) else { return };
@@ -45,7 +45,7 @@ pub fn graph_text(bytes: &[u8]) {
     }
 }
 
-/// Reads a routine. One that is read prints as text that reads back, and runs.
+/// Parses a routine. A parsed routine round-trips and runs.
 pub fn routine_text(bytes: &[u8]) {
     let Ok(text) = core::str::from_utf8(bytes) else { return };
     let Ok(routine) = text.parse::<Routine>() else { return };

@@ -88,6 +88,7 @@ impl Emitter<'_> {
                 ScopeEnd::Branch { condition, .. } => locals.need(*condition),
             }
         }
+        // A parent comes before its arms, so their new blocks are known when they are emitted.
         let resolve = |locals: &Locals, reference: Ref| match reference {
             Ref::Own(number) => locals.get(number),
             Ref::Outer(outside) | Ref::Carried { outer: outside, .. } => {
@@ -191,6 +192,7 @@ impl Emitter<'_> {
         let mut locals = Locals::new(width);
         steps.iter().flat_map(|step| &step.operands).for_each(|&operand| locals.need(operand));
         needed.iter().for_each(|number| locals.needed[number % width] = true);
+        // Operands first: new elements and initial values are steps before the loop.
         let region = self.output.graph.regions.next_key();
         let (carried, operands) = self.operands(times, &self.refs(steps, place), args, block);
         let pushed = self.output.graph.push_region(block, None, place);
@@ -209,6 +211,7 @@ impl Emitter<'_> {
             .iter()
             .map(|number| self.output.node(&locals.get((number % width) as u32), body, place))
             .collect();
+        // The exit condition; outputs of the last iteration are φs.
         let last = times - 1;
         let most = self.output.constant(f64::from(last).to_bits());
         let again = self.output.graph.push_apply(body, Op::Lt, &[number, most], place);

@@ -119,6 +119,7 @@ impl Collect<'_> {
                 }
             }
         }
+        // The code after the loop moves to the block of its first step.
         let Some(found) = found else { return false };
         let ExitLoop { span, inner, exits, last, operands, mut outputs, after, arm } = found;
         let body = &path.steps[span.start..][..span.period];
@@ -136,6 +137,7 @@ impl Collect<'_> {
             outputs.insert(0, flag);
             self.next += 1;
         }
+        // The loop replaces its steps; with a flag, a branch on it follows.
         let times = span.times as u32;
         let template = Template::While { times, steps: inner, exits, last, has_flag, place };
         let template = self.templates.intern(template, outputs.len(), weight);

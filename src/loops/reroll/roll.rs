@@ -68,6 +68,7 @@ fn split_loops(
     definitions: &mut Definitions<'_>,
     limits: &RerollLimits,
 ) -> bool {
+    // All loops unrolled in one list, so that their operands can be followed.
     let (mut flat, mut loops) = (Vec::new(), Vec::new());
     for step in steps.iter() {
         let start = flat.len();
@@ -84,6 +85,7 @@ fn split_loops(
     if pieces.iter().all(Vec::is_empty) {
         return false;
     }
+    // The pieces of each split loop, with the steps between them.
     let mut new = Vec::new();
     let mut of_loops = loops.iter().zip(&pieces);
     for step in steps.drain(..) {
@@ -207,6 +209,7 @@ pub(super) fn loop_body(
         numbers.push(width);
         width += step.outputs.len();
     }
+    // The operands of the loop: initial values of carried operands, or one for each iteration.
     let mut sources = repetition.sources.iter();
     let mut inner = Vec::with_capacity(period);
     for (index, step) in body.iter().enumerate() {

@@ -221,6 +221,7 @@ impl Emitter<'_> {
         let region = self.output.graph.push_region(block, None, place);
         let entries = self.output.graph.make_loop(region, times, &firsts);
         let number = self.output.graph.push_iteration(region);
+        // The operands of the body, as functions of the iteration number.
         let mut used = used.iter();
         let mut outer = Vec::with_capacity(template.params.len());
         for param in template.params {
@@ -238,6 +239,7 @@ impl Emitter<'_> {
         self.scope(template.scope, &outer, body);
         let most = self.output.constant(f64::from(times - 1).to_bits());
         let again = self.output.graph.push_apply(body, Op::Lt, &[number, most], place);
+        // The scope returned the saved nodes last; they are no φs.
         let end = core::mem::replace(&mut self.output.graph.blocks[body].end, End::Open);
         let End::Return(mut passed) = end else { return };
         let count = passed.len().saturating_sub(template.saved as usize);

@@ -93,6 +93,7 @@ impl Walk<'_> {
             let next = here.next;
             here.next += 1;
             let here = *here;
+            // The items in order, then both arms of a branch, or the values returned.
             match (data.items.get(next), &data.end) {
                 (Some(&Item::Node(node)), _) => self.compute(here.block, node)?,
                 (Some(&Item::Guard { condition, .. }), _) => self.used(here.block, condition)?,
