@@ -111,6 +111,7 @@ enum Task {
     Join(Region, Region),
 }
 
+/// The state of the unrolling copy.
 struct Expand<'a> {
     old: &'a Graph,
     new: Graph,

@@ -59,6 +59,7 @@ struct Target {
     to: Block,
 }
 
+/// Finds the steps to move, and their targets.
 struct Hoister<'a> {
     graph: &'a Graph,
     nest: Nest,

@@ -72,6 +72,7 @@ const ARITHMETIC: [Op; 6] = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::MulAdd, Op:
 const COMPARISONS: [Op; 6] = [Op::Lt, Op::Le, Op::Gt, Op::Ge, Op::Eq, Op::Ne];
 /// Values at which comparisons change and derivatives jump.
 const LANDMARKS: [f64; 8] = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 1.5];
+/// Inputs of wild programs.
 const EXTREMES: [f64; 11] = [
     f64::NAN,
     f64::INFINITY,
@@ -119,6 +120,7 @@ impl Recipe {
     }
 }
 
+/// The state of the generator of one program.
 struct Generator<'a> {
     recipe: &'a Recipe,
     random: &'a mut Random,

@@ -44,6 +44,7 @@ pub struct Program {
     pub(super) body: Vec<Statement>,
 }
 
+/// An operand of an assignment.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operand {
     Active(usize),
@@ -52,6 +53,7 @@ pub(super) enum Operand {
     Constant(f64),
 }
 
+/// A statement of a program.
 #[derive(Clone, Debug)]
 pub(super) enum Statement {
     Assign {
@@ -134,6 +136,7 @@ impl Program {
     }
 }
 
+/// The state of a running program.
 struct Execution<'a, S> {
     active: &'a [S],
     inactive: &'a [S],

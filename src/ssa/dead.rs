@@ -122,6 +122,7 @@ enum Pending {
     Loop(Region),
 }
 
+/// The mark phase.
 struct Marking<'a> {
     graph: &'a Graph,
     flow: Flow<'a>,

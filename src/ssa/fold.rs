@@ -66,6 +66,7 @@ pub(super) fn fold(graph: &Graph, folding: Folding, op: Op, args: &[Node]) -> Op
     })
 }
 
+/// The exact rules.
 fn exact(graph: &Graph, op: Op, args: &[Node], [a, b]: [Option<f64>; 2]) -> Option<Folded> {
     let is = |constant: Option<f64>, value: f64| {
         constant.is_some_and(|c| c.to_bits() == value.to_bits())

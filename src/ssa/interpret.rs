@@ -183,6 +183,7 @@ struct SavedIteration<N> {
 /// The iterations of a loop, as indices into [`Execution::iterations`].
 type Trajectory = Vec<usize>;
 
+/// The state of a run.
 struct Execution<'a, N> {
     graph: &'a Graph,
     inputs: &'a [N],
@@ -426,6 +427,7 @@ impl<'a, N: Number> Execution<'a, N> {
     }
 }
 
+/// The nodes and inner loops to save for each loop.
 fn saved_nodes(graph: &Graph) -> PrimaryMap<Region, SavedNodes> {
     let nest = Nest::of(graph);
     let mut saved_nodes = PrimaryMap::filled(SavedNodes::default(), graph.regions.len());

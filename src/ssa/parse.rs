@@ -65,6 +65,7 @@ const EXPECTED: &str = "expected a block, a node, a guard, a region, a branch or
 /// The largest id that a text may name; bounds the memory for hostile input.
 const MAX_ID: usize = 1 << 22;
 
+/// The graph as parsed so far.
 #[derive(Default)]
 struct Parser {
     inputs: Option<(usize, usize)>,

@@ -130,6 +130,7 @@ struct Open {
     ends: Ends,
 }
 
+/// The scope that ends with a block.
 #[derive(Clone, Copy)]
 enum Ends {
     Graph,
@@ -347,6 +348,7 @@ impl<'a> Rebuild<'a> {
     }
 }
 
+/// Tests whether `block` ends in a branch on `condition`.
 fn branches_on(graph: &Graph, block: Block, condition: Node) -> bool {
     matches!(graph.blocks[block].end, End::Branch { condition: same, .. } if same == condition)
 }

@@ -130,6 +130,7 @@ fn ordered(graph: &Graph, order: &[Node]) -> Option<Graph> {
     Some(new)
 }
 
+/// The reachable nodes in the order of a depth-first walk.
 fn visited(graph: &Graph) -> Vec<Node> {
     let mut order: Vec<Node> = graph.input_nodes().map(|(node, _)| node).collect();
     order.sort_by_key(|&node| match graph.nodes[node].def {

@@ -99,6 +99,7 @@ fn renumbered<K: Entity>(kept: &PrimaryMap<K, bool>) -> PrimaryMap<K, K> {
     kept.values().map(number).collect()
 }
 
+/// The new ids of the live parts.
 struct Retain<'a> {
     graph: &'a Graph,
     live: &'a Live,

@@ -52,6 +52,7 @@ impl ArraySource {
     }
 }
 
+/// An operand that is the same in all iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Leaf {
     /// A constant; it becomes a node where one is needed.
@@ -252,6 +253,7 @@ fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
     Some(Arg::Element { array, base: u32::try_from(base).ok()?, strides })
 }
 
+/// The strides of an operand; none for leaves.
 fn strides_of(arg: &Arg) -> &[(Region, i32)] {
     match arg {
         Arg::Element { strides, .. } | Arg::Table { strides, .. } => strides,

@@ -74,6 +74,7 @@ pub(super) fn collect(
     Some(Collected { scope, operands, loops: loops + chains, chains })
 }
 
+/// The collector: a graph on its way to templates.
 pub(super) struct Collect<'a> {
     pub(super) graph: &'a Graph,
     pub(super) templates: &'a mut Templates,

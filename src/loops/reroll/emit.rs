@@ -32,6 +32,7 @@ pub(super) fn emit(old: &Graph, templates: &Templates, collected: &Collected) ->
     Some(graph)
 }
 
+/// The emitter: templates on their way to the new graph.
 pub(super) struct Emitter<'a> {
     pub(super) templates: &'a Templates,
     pub(super) output: OutputGraph,

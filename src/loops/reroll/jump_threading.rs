@@ -50,6 +50,7 @@ pub(super) fn has_selectors(graph: &Graph) -> bool {
     })
 }
 
+/// The state of threading: a copy along all paths.
 struct Threading<'a> {
     old: &'a Graph,
     new: Graph,

@@ -82,6 +82,7 @@ pub(super) struct Scope {
     pub(super) blocks: Vec<ScopeBlock>,
 }
 
+/// A block of a scope.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct ScopeBlock {
     pub(super) steps: Vec<Inner>,
@@ -122,6 +123,7 @@ pub(super) struct Step {
     pub(super) outputs: SmallVec<[Node; 1]>,
 }
 
+/// An interned template.
 struct Known {
     template: Rc<Template>,
     outputs: usize,

@@ -6,6 +6,7 @@ use crate::ssa::analysis::Nest;
 use crate::ssa::arrays::{AccessData, ArrayData};
 use crate::ssa::graph::{Def, Graph, Node};
 
+/// Checks invariants 10 and 11.
 pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
     for (array, data) in graph.arrays.iter() {
         if let Some(node) = data.nodes().find(|&node| graph.nodes.get(node).is_none()) {
@@ -59,6 +60,7 @@ fn check_outputs(graph: &Graph) -> Result<(), VerifyError> {
     }
 }
 
+/// Tests whether `node` may be saved: it is defined in the root of a loop that replays none.
 fn is_saved(graph: &Graph, nest: &Nest, node: Node) -> bool {
     let root = |region| graph.regions[region].root;
     let is_number = matches!(graph.nodes[node].def, Def::Iteration(_));

@@ -121,6 +121,7 @@ fn at_access(graph: &Graph, access: Access, what: &str) -> VerifyError {
     VerifyError { what: format!("access {access} {what}"), excerpt: caret(&line) }
 }
 
+/// The excerpt of an error: the line with a caret below it.
 fn caret(line: &str) -> String {
     format!("  {line}\n  ^")
 }

@@ -5,6 +5,7 @@ use crate::entity::PrimaryMap;
 use crate::op::{Domain, Op};
 use crate::ssa::graph::{Def, Graph, Node, NodeData, Region, RegionData};
 
+/// Checks the parts of invariants 1 to 3, 7 and 9 that concern single nodes and regions.
 pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
     if graph.blocks.is_empty() {
         return Err(at_header(graph, "there is no block".into()));

@@ -5,6 +5,7 @@ use crate::ssa::analysis::Nest;
 use crate::ssa::arrays::Array;
 use crate::ssa::graph::{BlockData, Def, Graph, Item, Region};
 
+/// The state of all accumulators at a point of the walk.
 pub(super) struct Sums {
     /// True if the array has been filled by a step in this block or above.
     filled: PrimaryMap<Array, bool>,

@@ -11,6 +11,7 @@ struct Predecessors {
     regions: usize,
 }
 
+/// Checks invariant 5, and the order of φs of invariant 2.
 pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
     let predecessors = count_predecessors(graph)?;
     for (block, Predecessors { branches, regions }) in predecessors.iter() {

@@ -7,6 +7,7 @@ use crate::ssa::analysis::Nest;
 use crate::ssa::arrays::{Access, Array, ArrayData};
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 
+/// Checks visibility: invariants 3, 4, 6, 8, 12 and 13.
 pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
     let is_computed = |def: &Def| !matches!(def, Def::Input(_) | Def::Const(_));
     let mut walk = Walk {
