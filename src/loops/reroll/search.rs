@@ -352,7 +352,7 @@ impl<'a> Search<'a> {
                         Some((step, output)) => {
                             let distance = times - (step - start) / period;
                             let step = (step - start) % period;
-                            self.from_inside(
+                            self.continued(
                                 *source,
                                 Source::Inside { distance, step, output },
                                 times,
@@ -380,7 +380,7 @@ impl<'a> Search<'a> {
 
     /// The source of an operand that came from `source` before and in this iteration from `here`;
     /// `None` if they do not fit together.
-    fn from_inside(&self, source: Source, here: Source, iteration: usize) -> Option<Source> {
+    fn continued(&self, source: Source, here: Source, iteration: usize) -> Option<Source> {
         let begins = match here {
             Source::Inside { distance, .. } => {
                 distance == iteration && distance <= self.limits.distance as usize
@@ -440,8 +440,8 @@ fn live_in(source: Source, array: Option<(ArraySource, usize, usize)>) -> Option
 /// Tests whether these pieces can replace the whole loop: they cover at least half of it, and are
 /// few or of equal length.
 fn are_better(pieces: &[Repetition], whole: Span) -> bool {
-    let from_inside: usize = pieces.iter().map(|piece| piece.span.end() - piece.span.start).sum();
+    let continued: usize = pieces.iter().map(|piece| piece.span.end() - piece.span.start).sum();
     let middle = pieces.get(1..pieces.len().saturating_sub(1)).unwrap_or_default();
     let are_even = middle.windows(2).all(|pair| pair[0].span.times == pair[1].span.times);
-    from_inside * 2 >= whole.end() - whole.start && (pieces.len() <= 3 || are_even)
+    continued * 2 >= whole.end() - whole.start && (pieces.len() <= 3 || are_even)
 }
