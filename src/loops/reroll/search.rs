@@ -440,8 +440,8 @@ fn live_in(source: Source, array: Option<(ArraySource, usize, usize)>) -> Option
 /// Tests whether these pieces can replace the whole loop: they cover at least half of it, and are
 /// few or of equal length.
 fn are_better(pieces: &[Repetition], whole: Span) -> bool {
-    let continued: usize = pieces.iter().map(|piece| piece.span.end() - piece.span.start).sum();
+    let covered: usize = pieces.iter().map(|piece| piece.span.end() - piece.span.start).sum();
     let middle = pieces.get(1..pieces.len().saturating_sub(1)).unwrap_or_default();
     let are_even = middle.windows(2).all(|pair| pair[0].span.times == pair[1].span.times);
-    continued * 2 >= whole.end() - whole.start && (pieces.len() <= 3 || are_even)
+    covered * 2 >= whole.end() - whole.start && (pieces.len() <= 3 || are_even)
 }
