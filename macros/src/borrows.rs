@@ -1,5 +1,5 @@
-//! Borrows: the variables that the value of an expression may lead into, as far as its
-//! text shows.
+//! Borrows: the variables that the value of an expression may borrow from, as far as its text
+//! shows.
 
 use proc_macro2::Ident;
 use syn::visit::{self, Visit};
@@ -7,7 +7,7 @@ use syn::{Block, Expr, Stmt};
 
 use crate::places::place;
 
-/// Methods of the standard library that return what is borrowed from their receiver.
+/// Methods of the standard library whose results borrow from their receiver.
 const LENDERS: &[&str] = &[
     "as_bytes",
     "as_deref",
@@ -34,7 +34,7 @@ const LENDERS: &[&str] = &[
     "windows",
 ];
 
-/// Methods whose result holds what their receiver holds.
+/// Methods whose result holds the references that their receiver holds.
 const PASSERS: &[&str] = &[
     "and",
     "as_deref",
@@ -83,8 +83,8 @@ fn is_lender(method: &Ident) -> bool {
     method.to_string().ends_with("_mut") || LENDERS.iter().any(|lender| method == lender)
 }
 
-/// The variables that the value of `expr` leads into, with `true`, and those whose
-/// references it holds. If it surely `holds` one, any call may pass one on.
+/// The variables that the value of `expr` borrows from, with `true`, and those whose references it
+/// holds. If it certainly `holds` a reference, any call may return one of its arguments.
 pub fn of(expr: &Expr, holds: bool) -> Vec<(Ident, bool)> {
     let mut names = Vec::new();
     collect(expr, holds, &mut names);
@@ -139,7 +139,7 @@ fn collect(expr: &Expr, holds: bool, names: &mut Vec<(Ident, bool)>) {
     }
 }
 
-/// The variables that `expr` borrows mutably and may pass on.
+/// The variables that `expr` borrows mutably and may return.
 fn of_mutable(expr: &Expr) -> Vec<Ident> {
     match expr {
         Expr::Reference(reference) if reference.mutability.is_some() => {
@@ -161,8 +161,7 @@ fn tail(block: &Block, visit: &mut dyn FnMut(&Expr)) {
     }
 }
 
-/// The variables that the value of `expr`, also if it comes by `break`, may be borrowed
-/// from.
+/// The variables that the value of `expr`, including values of `break`, may borrow from.
 pub fn of_value(expr: &Expr) -> Vec<Ident> {
     struct Breaks(Vec<Ident>);
     impl Visit<'_> for Breaks {

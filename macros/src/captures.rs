@@ -1,8 +1,7 @@
-//! Captures: which places a region is given, and whether they can be looked at
-//! where it is entered.
+//! Captures: the live-in places of a region, if all of them can be borrowed where it is entered.
 //!
-//! What may have no value there, or may be borrowed by something that is still
-//! in use, is left out, and then nothing is captured.
+//! If one of them may have no value there, or may be borrowed by something that is still in use,
+//! nothing is captured.
 
 use core::ops::Range;
 
@@ -13,69 +12,68 @@ use crate::log::{
 };
 use crate::needs::Birth;
 
-/// A place in the text where a variable is named.
+/// A mention of a variable in the text.
 pub struct Mention {
     pub variable: Variable,
-    /// What of it is meant.
+    /// The projection that is meant.
     pub way: Way,
-    /// The position in the log.
+    /// Its position in the log.
     pub at: usize,
-    /// The innermost branch that it is in.
+    /// The innermost branch around it.
     pub branch: Branch,
     pub how: How,
-    /// The element that is all it says: it is the index there.
+    /// The element, if the mention is nothing but its index.
     pub index_of: Option<(Variable, Way)>,
 }
 
-/// How a variable is named.
+/// The kind of a mention.
 #[derive(Clone, Copy, PartialEq)]
 pub enum How {
-    /// It has a value, and keeps it.
+    /// Reads or borrows its value.
     Use,
-    /// It has a value, which may be moved away.
+    /// May move its value away.
     Move,
-    /// It gets a value.
+    /// Assigns a value.
     Assign,
-    /// It may be something else of the same name.
+    /// A word in a macro, which may refer to something else.
     Word,
 }
 
-/// A mutable borrow that may be kept for longer than the expression.
+/// A mutable borrow that may live longer than the expression.
 pub struct Keep {
     pub variable: Variable,
     pub fields: Vec<Member>,
     pub at: usize,
-    /// Where nothing has it any more.
+    /// The position in the log at which it has certainly ended.
     pub until: usize,
-    /// The variables that may have it; `None` if that is not known.
+    /// The variables that may hold it; `None` if not known.
     pub holders: Option<Range<Variable>>,
 }
 
-/// What a region is given.
+/// The live-in values of a region.
 #[derive(Default)]
 pub struct Given {
-    /// Variables, or parts of them.
+    /// Variables, or projections of them.
     pub places: Vec<(Variable, Way)>,
-    /// Indices of which it matters whether they are equal: they are of elements of
-    /// one collection.
+    /// Pairs of indices into one collection, which may be equal.
     pub pairs: Vec<(Element, Element)>,
 }
 
-/// Whether one of two places is part of the other.
+/// Tests whether one of two field paths contains the other.
 pub fn overlap(a: &[Member], b: &[Member]) -> bool {
     a.iter().zip(b).all(|(a, b)| a == b)
 }
 
 impl Log {
-    /// What the region that ends at `point` is given, in order of declaration;
-    /// `None` if not all of it can be captured.
+    /// The live-in values of the region that ends at `point`, in order of declaration; `None` if
+    /// not all can be captured.
     pub fn given(&self, point: &Point) -> Option<Given> {
         self.given_with(point, &[])
     }
 
-    /// What the region that ends at `point` is given together with what is carried
-    /// to where jumps lead out of it: the points there, by index. `None` if nothing
-    /// jumps out, if it is not known to where, or if not all can be captured.
+    /// The live-in values of that region together with those carried to the targets of jumps out of
+    /// it, and the targets: points, by index. `None` if nothing jumps out, if a target is unknown,
+    /// or if not all can be captured.
     pub fn given_to_jumps(&self, point: &Point) -> Option<(Vec<usize>, Given)> {
         let mut goals = Vec::new();
         for (at, jump) in &self.jumps {
@@ -93,7 +91,7 @@ impl Log {
                 Goal::Function => 0,
                 Goal::Elsewhere => return None,
             };
-            // How a loop goes on depends on its items, too.
+            // The next iteration depends on the items, too.
             if matches!(jump, Goal::Next(_)) {
                 return None;
             }
@@ -118,8 +116,7 @@ impl Log {
         (!goals.is_empty()).then_some((goals, given))
     }
 
-    /// What the region that ends at `point` is given, with these places as if they
-    /// were mentioned in it.
+    /// The live-in values of that region, as if it named the places `more`, too.
     fn given_with(&self, point: &Point, more: &[(Variable, Way)]) -> Option<Given> {
         let is_unseen = |entry: &Entry| matches!(entry.kind, Kind::Unseen | Kind::Unknown(_));
         if self.has_macros || self.entries[point.start..point.end].iter().any(is_unseen) {
@@ -153,7 +150,7 @@ impl Log {
         let mut given = Given::default();
         for (variable, ways) in &mentioned {
             let mentions: Vec<&Mention> = self.mentions_in(point, *variable).collect();
-            // The element that an index leads to says enough.
+            // The captured element replaces its index.
             let is_index = |mention: &&Mention| {
                 mention.index_of.as_ref().is_some_and(|(of, element)| {
                     mentioned.iter().any(|(other, ways)| other == of && ways.contains(element))
@@ -186,22 +183,22 @@ impl Log {
         self.mentions_of(variable).filter(move |mention| range.contains(&mention.at))
     }
 
-    /// Where the outermost loop around `point` begins that does not declare
+    /// The position in the log of the outermost loop around `point` that does not declare
     /// `variable`.
     fn repeats_from(&self, point: &Point, variable: Variable) -> Option<usize> {
         let at = self.bindings[variable].at;
         point.loops.iter().copied().filter(|&start| start > at && start < point.start).min()
     }
 
-    /// Whether the region surely gives the variable a new value first.
+    /// Tests whether the region certainly assigns the variable before any other use.
     fn is_replaced(&self, point: &Point, first: &Mention) -> bool {
         first.how == How::Assign
             && first.way == Way::default()
             && self.comes_first(point, first.at, first.branch)
     }
 
-    /// Whether the variable got a value with its declaration and it was surely not
-    /// moved away.
+    /// Tests whether the variable got a value with its declaration and was certainly not moved
+    /// since.
     pub fn stays(&self, point: &Point, variable: Variable, place: &[Member]) -> bool {
         let binding = &self.bindings[variable];
         let end = match self.repeats_from(point, variable) {
@@ -216,7 +213,7 @@ impl Log {
         !binding.deferred && (binding.copied || !self.mentions_of(variable).any(leaves))
     }
 
-    /// Whether something that is in use may have borrowed the place.
+    /// Tests whether a borrow of the place may still be in use.
     pub fn is_kept(&self, point: &Point, variable: Variable, place: &[Member]) -> bool {
         let is_same = |keep: &&Keep| keep.variable == variable && overlap(&keep.fields, place);
         self.keeps.iter().filter(is_same).any(|keep| {
@@ -234,12 +231,12 @@ impl Log {
     }
 }
 
-/// The pairs of indices of elements in the same place.
+/// The pairs of indices of elements in one place, unless both are literals.
 fn pairs(ways: &[Way]) -> Vec<(Element, Element)> {
     let mut pairs = Vec::new();
     for (number, way) in ways.iter().enumerate() {
         for other in ways[number + 1..].iter().filter(|other| other.fields == way.fields) {
-            // Two numbers are known to differ.
+            // Two literals are known to differ.
             let is_number = |way: &Way| matches!(way.element, Some(Element::Number(_)));
             if !is_number(way) || !is_number(other) {
                 pairs.extend(way.element.clone().zip(other.element.clone()));
@@ -249,7 +246,7 @@ fn pairs(ways: &[Way]) -> Vec<(Element, Element)> {
     pairs
 }
 
-/// Whether the place surely has a value before all of `mentions`.
+/// Tests whether the place certainly has a value before all of `mentions`.
 fn has_value(mentions: &[&Mention], place: &Way) -> bool {
     let before = mentions.iter().take_while(|mention| {
         mention.how != How::Assign || !overlap(&mention.way.fields, &place.fields)

@@ -32,7 +32,7 @@ pub fn carry(input: DeriveInput) -> Result<TokenStream> {
             return Err(Error::new(data.union_token.span, message));
         }
     };
-    // Of a type without a value there is no arm.
+    // A type without values has no arms.
     let (carried, noted) = match &input.data {
         Data::Enum(data) if data.variants.is_empty() => (quote!(*self), quote!(*self)),
         _ => (quote!(self), quote!(self)),
@@ -42,7 +42,7 @@ pub fn carry(input: DeriveInput) -> Result<TokenStream> {
         Data::Enum(data) => data.variants.iter().flat_map(|v| &v.fields).collect(),
         Data::Union(_) => Vec::new(),
     };
-    // A type that holds itself cannot ask itself.
+    // A recursive type cannot ask itself.
     let (own, others): (Vec<_>, Vec<_>) =
         fields.iter().map(|field| &field.ty).partition(|ty| names(ty, name));
     let holders = others.into_iter();
@@ -67,13 +67,13 @@ pub fn carry(input: DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// Whether a type is written with the name of the one at hand.
+/// Tests whether a type mentions the derived one.
 fn names(ty: &syn::Type, name: &Ident) -> bool {
     let names = crate::tokens::idents(quote!(#ty));
     names.iter().any(|other| other == name || other == "Self")
 }
 
-/// The arm of one struct or variant, whose number is `index`.
+/// The match arm of a struct or variant; `index` is the number of the variant.
 fn arm(path: &TokenStream, fields: &Fields, index: Option<u64>, method: &str) -> TokenStream {
     let method = format_ident!("{method}");
     let locals: Vec<Ident> = (0..fields.len()).map(|i| format_ident!("__field{i}")).collect();

@@ -1,4 +1,4 @@
-//! Generation: what is handed over at each point, once the log is complete.
+//! Code generation: replaces the placeholders once the log is complete.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -12,10 +12,10 @@ const SUSPECTS: &str = "__phigrad_suspects_";
 const JUMPS: &str = "__phigrad_jumps_";
 const CAPTURED: &str = "__phigrad_captured_by_";
 const GIVEN: &str = "__phigrad_given_";
-/// As many as there are bits; the last one stands for all others.
+/// The number of bits; the last one is shared by all further variables.
 const LAST_BIT: usize = 63;
 
-/// `tokens` with every placeholder replaced by what `log` says.
+/// Replaces all placeholders in `tokens`.
 pub fn fill(log: &Log, tokens: TokenStream) -> TokenStream {
     let filled = tokens.into_iter().map(|token| match token {
         TokenTree::Group(group) => {
@@ -66,7 +66,7 @@ fn site() -> Span {
     Span::mixed_site()
 }
 
-/// Hands over what is carried to `point`.
+/// Hands over the variables carried to `point`.
 fn hand_over(log: &Log, point: &Point) -> TokenStream {
     let value = point.value.then(|| {
         quote_spanned! {site()=>
@@ -129,7 +129,7 @@ fn index(log: &Log, element: &Element) -> TokenStream {
     }
 }
 
-/// `call`, method `number`, with a note if the type of its receiver is not known.
+/// Wraps `call`, method call number `number`, in a test of the type of its receiver.
 pub fn noted(number: usize, receiver: &syn::Expr, call: &syn::Expr) -> TokenStream {
     let bit = number.min(LAST_BIT) as u32;
     quote_spanned! {site()=>
@@ -139,7 +139,7 @@ pub fn noted(number: usize, receiver: &syn::Expr, call: &syn::Expr) -> TokenStre
     }
 }
 
-/// Captures what a region is given, by the method of this name.
+/// Captures live-in values by this method.
 fn capture(log: &Log, given: &Given, method: &TokenStream, goals: &TokenStream) -> TokenStream {
     let pairs = given.pairs.iter().map(|(one, other)| {
         let (one, other) = (index(log, one), index(log, other));
@@ -160,7 +160,7 @@ fn capture(log: &Log, given: &Given, method: &TokenStream, goals: &TokenStream) 
     });
     quote_spanned! {site()=>
         .#method(#goals |__phigrad_to| {
-            // The type of a closure depends on all that the function is generic over.
+            // The type of a closure depends on all generic parameters of the function.
             __phigrad_to.code(&|| {});
             #(#pairs)*
             #(#places)*
@@ -168,7 +168,7 @@ fn capture(log: &Log, given: &Given, method: &TokenStream, goals: &TokenStream) 
     }
 }
 
-/// Asks which suspects of the region that ends at `point` are references.
+/// The bits of the mutators of the region that ends at `point`.
 fn ask(log: &Log, point: &Point) -> TokenStream {
     let bits = log.suspects(point).into_iter().enumerate().map(|(index, suspect)| {
         let (question, bit) = (question(log, &suspect), index.min(LAST_BIT));
@@ -181,7 +181,7 @@ fn question(log: &Log, suspect: &Suspect) -> TokenStream {
     let (name, fields) = (&log.bindings[suspect.variable].name, &suspect.fields);
     let look = |of: TokenStream| match suspect.missing {
         false => quote_spanned!(site()=> ::core::option::Option::Some(&#of)),
-        // What is never reached has a type, and borrows nothing.
+        // Unreachable code has a type, and borrows nothing.
         true => quote_spanned! {site()=>
             if true { ::core::option::Option::None } else {
                 #[allow(unreachable_code, clippy::all)]

@@ -24,7 +24,7 @@ pub fn derive_carry(item: TokenStream) -> TokenStream {
     expanded.unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Marks the control flow of a function for the recorder.
+/// Rewrites a function so that the recorder sees its control flow.
 #[proc_macro_attribute]
 pub fn traced(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let expanded = syn::parse(arguments).and_then(|a| traced::traced(a, item.into()));

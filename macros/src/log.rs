@@ -1,5 +1,5 @@
-//! What a function does to its variables, in the order of its text, and what
-//! follows from it for a point where ways meet.
+//! The log of a function: the uses of its variables in text order, and the variables carried to
+//! each point where paths join.
 
 use core::ops::Range;
 
@@ -12,12 +12,11 @@ use crate::ways::{Place, Ways};
 /// A variable: its index in [`Log::bindings`].
 pub type Variable = usize;
 
-/// Code that runs or does not, as a whole as far as nothing jumps out of it: a
-/// side of an `if`, an arm, the body of a loop or of a closure. Its index in
-/// [`Log::branches`]; 0 is the function.
+/// Code that may not run, such as an arm of an `if` or `match`, or the body of a loop or closure.
+/// If nothing jumps, it runs as a whole. Its index in [`Log::branches`]; 0 is the function.
 pub type Branch = usize;
 
-/// How a variable was bound.
+/// A variable and the facts known about it.
 pub struct Binding {
     pub name: Ident,
     /// Declared with `mut`.
@@ -32,25 +31,25 @@ pub struct Binding {
     pub opaque: bool,
     /// A parameter.
     pub parameter: bool,
-    /// Bound by the pattern of the `for` loop whose region ends at this point.
+    /// Bound by the pattern of a `for` loop.
     pub item: bool,
     /// Holds a closure.
     pub closure: bool,
     /// Its type is known where it is declared.
     pub known: bool,
-    /// Its value is copied when it is used.
+    /// Its type is `Copy`.
     pub copied: bool,
-    /// It surely holds a reference.
+    /// Certainly holds a reference.
     pub holder: bool,
-    /// It is surely a number.
+    /// Certainly a number.
     pub number: bool,
-    /// The variables that it may have borrowed from, as far as the text shows.
+    /// The variables that it may have borrowed from.
     pub lenders: Vec<Variable>,
-    /// The position in the log.
+    /// Its position in the log.
     pub at: usize,
 }
 
-/// A part of a variable: an element of a field, or all of the field.
+/// A projection of a variable: a field path, or an element of it.
 #[derive(Clone, Default, PartialEq)]
 pub struct Way {
     pub fields: Vec<Member>,
@@ -65,68 +64,68 @@ pub enum Element {
 }
 
 impl Way {
-    /// Whether it is all of the variable.
+    /// Tests whether it is the whole variable.
     pub fn is_whole(&self) -> bool {
         self.fields.is_empty() && self.element.is_none()
     }
 
-    /// Whether `part` is part of this.
+    /// Tests whether `inner` lies in this projection.
     pub fn covers(&self, part: &Way) -> bool {
         self == part || (self.element.is_none() && part.fields.starts_with(&self.fields))
     }
 }
 
-/// What happens to a variable.
+/// A use of a variable.
 #[derive(PartialEq)]
 pub enum Kind {
-    /// Its value is needed.
+    /// Its value is read.
     Read,
-    /// It, or the part of it on this way, is at hand: if its type does not say
-    /// that it is plain, anything may have changed.
+    /// Its projection is accessible; unless its type is known to be plain, something may change
+    /// through it.
     Mention(Way),
-    /// It gets a new value as a whole.
+    /// A new value is assigned to the whole.
     Assign,
-    /// Something in it or behind it may change, in this part of it; with `true`,
-    /// also where a reference in it leads.
+    /// This projection, or something behind it, may change; with `true`, a reference in it may also
+    /// get another target.
     Change(bool, Way),
-    /// If it, or one of its fields on this way, is a mutable reference, what is
-    /// behind may change.
+    /// Passed to code that may change what is behind it, if it or one of these fields is a mutable
+    /// reference.
     Lend(Vec<Member>),
-    /// A reference into it is kept in this variable.
+    /// A reference into it is stored in this variable.
     Alias(Variable),
-    /// A method of this number is called on it, or on a part, whose name is that
-    /// of one that changes nothing.
+    /// Method call number `n` on it or a projection, with the name of a method that changes
+    /// nothing.
     Method(usize),
-    /// Control may go elsewhere.
+    /// A jump.
     Jump,
-    /// Something matters that is not handed over.
+    /// An observation of state that is not handed over, such as an address.
     Unseen,
-    /// By a variable of which nothing is known something may change: its index in
+    /// Something may change through a variable of which nothing is known: its index in
     /// [`Log::unknown`].
     Unknown(usize),
 }
 
-/// Where a jump leads.
+/// The target of a jump.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Goal {
-    /// To the end of the loop with this number.
+    /// The end of the loop with this number.
     Loop(usize),
-    /// To the end of the function.
+    /// The end of the function.
     Function,
-    /// To the next iteration of the loop with this number.
+    /// The next iteration of the loop with this number.
     Next(usize),
-    /// That is not known.
+    /// Not known.
     Elsewhere,
 }
 
 pub struct Entry {
     pub variable: Variable,
     pub kind: Kind,
-    /// The innermost branch that it is in.
+    /// The innermost branch around it.
     pub branch: Branch,
 }
 
-/// Which point of a region something is carried to.
+/// The role of a point.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Role {
     Join,
@@ -135,41 +134,40 @@ pub enum Role {
     Exit,
 }
 
-/// A point where ways meet.
+/// A point where paths join.
 pub struct Point {
     pub role: Role,
-    /// The part of the log whose changes count.
+    /// The range of the log with the region's code.
     pub start: usize,
     pub end: usize,
-    /// Where enclosing loops begin.
+    /// The positions in the log where enclosing loops begin.
     pub loops: Vec<usize>,
     pub branch: Branch,
-    /// The variables that can be named, in order of declaration.
+    /// The variables in scope, in order of declaration.
     pub visible: Vec<Variable>,
-    /// Where control is there.
+    /// Its location.
     pub place: Place,
-    /// Whether the region's value is carried.
+    /// True if the region's value is carried.
     pub value: bool,
-    /// Where what the items of a loop hold is remembered.
+    /// The local that keeps the state of the items of a loop.
     pub memory: Option<Ident>,
     /// The variables that the region's value may borrow from.
     pub lent: Vec<Variable>,
-    /// The point of which the suspects are, by index.
+    /// The point whose mutators apply, by index.
     pub suspects_of: usize,
 }
 
-/// A variable that is carried.
+/// A carried variable.
 pub struct Carried {
     pub variable: Variable,
-    /// What of it may have changed.
+    /// The projection that may have changed.
     pub way: Way,
     pub assigned: bool,
-    /// It is only named.
+    /// Not readable: only its name is handed over.
     pub opaque: bool,
 }
 
-/// Adds a change to others, of which none is part of another; with each,
-/// whether something was assigned.
+/// Adds a changed projection to a set of disjoint ones; with each, whether it was assigned.
 pub fn add_change(changes: &mut Vec<(Way, bool)>, way: Way, mut assigned: bool) {
     if let Some((_, known)) = changes.iter_mut().find(|(whole, _)| whole.covers(&way)) {
         *known |= assigned;
@@ -183,8 +181,8 @@ pub fn add_change(changes: &mut Vec<(Way, bool)>, way: Way, mut assigned: bool) 
     changes.push((way, assigned));
 }
 
-/// Puts an element and a field of one place together: how they are related is
-/// known to its type alone.
+/// Replaces an element and a field of one projection by the whole projection: only its type knows
+/// how they overlap.
 pub fn join_parts(changes: &mut Vec<(Way, bool)>) {
     let is_inside = |part: &Way, whole: &Way| {
         part.fields.len() > whole.fields.len() && part.fields.starts_with(&whole.fields)
@@ -202,45 +200,44 @@ pub fn join_parts(changes: &mut Vec<(Way, bool)>) {
 pub struct Log {
     pub bindings: Vec<Binding>,
     pub entries: Vec<Entry>,
-    /// Where regions may begin, in order: the position in the log, and where control is.
+    /// The positions where regions may begin, in order, with their locations.
     pub starts: Vec<(usize, Place)>,
     pub ways: Ways,
     pub points: Vec<Point>,
-    /// For each branch but the function the one that it is in.
+    /// The parent of each branch but the function.
     pub branches: Vec<Branch>,
-    /// The closures: the variable, and the part of the log that is inside.
+    /// The closures: the variable, and the range of the log with the closure's code.
     pub closures: Vec<(Variable, usize, usize)>,
     /// The number of [`Kind::Method`]s.
     pub methods: usize,
     pub mentions: Vec<Mention>,
     pub keeps: Vec<Keep>,
-    /// Names of variables that macros may have declared, and the positions in the
-    /// log where.
+    /// Names of variables that macros may have declared, with the positions in the log.
     pub unknown: Vec<(Ident, usize)>,
     /// The jumps, with their positions in the log.
     pub jumps: Vec<(usize, Goal)>,
-    /// For each loop the point at which it ends, once that is known.
+    /// For each loop the point at its end, once known.
     pub loops: Vec<Option<usize>>,
-    /// Whether macros are defined inside, which may do anything.
+    /// True if macros are defined inside, which may contain any code.
     pub has_macros: bool,
-    /// Whether the function may return references to what it was given.
+    /// True if the function may return references to its arguments.
     pub lends_out: bool,
     index: Index,
 }
 
-/// Where things are in a complete log, in order.
+/// An index of a complete log, in order.
 #[derive(Default)]
 struct Index {
-    /// For each variable, in [`Log::entries`].
+    /// For each variable its positions in [`Log::entries`].
     entries: Vec<Vec<usize>>,
-    /// For each variable, in [`Log::mentions`].
+    /// For each variable its positions in [`Log::mentions`].
     mentions: Vec<Vec<usize>>,
-    /// The jumps, in [`Log::entries`].
+    /// The positions of jumps in [`Log::entries`].
     jumps: Vec<usize>,
 }
 
 impl Log {
-    /// The log is complete: what was found can be asked for.
+    /// Completes the log: makes the index.
     pub fn complete(&mut self) {
         let empty = vec![Vec::new(); self.bindings.len()];
         let mut index = Index { entries: empty.clone(), mentions: empty, jumps: Vec::new() };
@@ -257,7 +254,7 @@ impl Log {
         self.index = index;
     }
 
-    /// The entries of `variable` in this part of the log.
+    /// The entries of `variable` in this range of the log.
     pub fn entries_in(
         &self,
         range: Range<usize>,
@@ -266,7 +263,7 @@ impl Log {
         self.positions_in(range, variable).map(|at| &self.entries[at])
     }
 
-    /// Their positions.
+    /// The positions of these entries.
     pub fn positions_in(
         &self,
         range: Range<usize>,
@@ -277,12 +274,12 @@ impl Log {
         of[from..].iter().copied().take_while(move |&at| at < range.end)
     }
 
-    /// Where `variable` is named, in the order of the text.
+    /// The mentions of `variable`, in text order.
     pub fn mentions_of(&self, variable: Variable) -> impl Iterator<Item = &Mention> {
         self.index.mentions[variable].iter().map(|&at| &self.mentions[at])
     }
 
-    /// What is carried to `point`, in order of declaration.
+    /// The variables carried to `point`, in order of declaration.
     pub fn carried(&self, point: &Point) -> Vec<Carried> {
         let mut carried = Vec::new();
         for variable in 0..self.bindings.len() {
@@ -303,7 +300,7 @@ impl Log {
                         let way = Way { fields: fields.clone(), element: None };
                         add_change(&mut changes, way, false);
                     }
-                    // Nothing that is declared in the region has it any more.
+                    // No holder that is declared in the region is alive any more.
                     Kind::Alias(holder) => alias |= self.bindings[*holder].at < point.start,
                     Kind::Lend(_)
                     | Kind::Read
@@ -316,7 +313,7 @@ impl Log {
             }
             join_parts(&mut changes);
             self.join_moved(point, variable, &mut changes);
-            // What it leads to may be in use when it is not itself.
+            // Something else may refer to its target.
             let no_access = !binding.mutable && !binding.deferred && !binding.reference;
             let mut doubtful = false;
             if !changes.is_empty() && !no_access {
@@ -346,9 +343,9 @@ impl Log {
         carried
     }
 
-    /// Puts a part that may have no value before the region of `point` together
-    /// with what it is part of and is named there: the whole cannot be looked at
-    /// where the region is entered.
+    /// Merges a projection that may have been moved out before the region of `point` into an
+    /// enclosing one that the region names: the enclosing one cannot be borrowed where the region
+    /// is entered.
     fn join_moved(&self, point: &Point, variable: Variable, changes: &mut Vec<(Way, bool)>) {
         if self.bindings[variable].reference {
             return;
@@ -367,12 +364,12 @@ impl Log {
         }
     }
 
-    /// Whether an index can be named at `point`, and says the same as in its region.
+    /// Tests whether an index can be named at `point` with the value that it has in the region.
     pub fn is_fixed(&self, point: &Point, index: &Element) -> bool {
         let Element::Variable(variable) = *index else { return true };
         let binding = &self.bindings[variable];
         match point.role {
-            // At every exit the same has to be carried.
+            // All exits have to carry the same.
             Role::Exit => {
                 let same = |other: &&Binding| other.name == binding.name;
                 binding.parameter && self.bindings.iter().filter(same).count() == 1
@@ -383,7 +380,7 @@ impl Log {
         }
     }
 
-    /// Whether a jump may leave something inside the region that ends at `point`.
+    /// Tests whether a jump may leave a region inside the one that ends at `point`.
     pub fn jumps(&self, point: &Point) -> bool {
         match point.role {
             Role::Exit => self.has_jump(0..self.entries.len()),
@@ -391,11 +388,11 @@ impl Log {
         }
     }
 
-    /// The variables declared before the region of `point` of which nothing is known
-    /// and by which something may change there, each once.
+    /// The variables of unknown type, declared before the region of `point`, through which
+    /// something may change in it; each once.
     pub fn unknown(&self, point: &Point) -> Vec<&Ident> {
         let mut names = Vec::new();
-        // What a function leaves are its parameters, which are known.
+        // At its end a function has its parameters only, which are known.
         let range = if point.role == Role::Exit { 0..0 } else { point.start..point.end };
         for entry in &self.entries[range] {
             let Kind::Unknown(index) = entry.kind else { continue };
@@ -407,7 +404,7 @@ impl Log {
         names
     }
 
-    /// Whether there is a jump in this part of the log.
+    /// Tests whether there is a jump in this range of the log.
     pub fn has_jump(&self, range: Range<usize>) -> bool {
         {
             let from = self.index.jumps.partition_point(|&at| at < range.start);
@@ -415,8 +412,8 @@ impl Log {
         }
     }
 
-    /// Whether `inner` is `outer` or inside. If it is, what comes later in the text
-    /// of `outer` itself surely runs after `inner` if nothing jumps.
+    /// Tests whether `inner` lies in `outer`. If so, code of `outer` that follows in the text runs
+    /// after `inner`, unless something jumps.
     pub fn encloses(&self, outer: Branch, inner: Branch) -> bool {
         let mut branch = inner;
         while branch > outer {
@@ -425,8 +422,8 @@ impl Log {
         branch == outer
     }
 
-    /// Whether what happens at `at` in `branch` surely comes before all else that
-    /// is done to its variable in the region of `point`.
+    /// Tests whether the use at `at` in `branch` comes before all other uses of its variable in the
+    /// region of `point`.
     pub fn comes_first(&self, point: &Point, at: usize, branch: Branch) -> bool {
         self.encloses(branch, point.branch) && !self.has_jump(point.start..at)
     }
@@ -435,7 +432,7 @@ impl Log {
         self.entries_in(point.start..point.end, variable)
     }
 
-    /// Whether `variable` was declared before the region of `point`.
+    /// Tests whether `variable` was declared before the region of `point`.
     pub fn is_outside(&self, point: &Point, variable: Variable) -> bool {
         let binding = &self.bindings[variable];
         match point.role {

@@ -1,22 +1,22 @@
-//! Needs: which variables have a value where a region begins, and which are used where
-//! it has ended.
+//! Liveness: the variables that have a value where a region begins, and those that are used after
+//! it.
 
 use crate::captures::{How, Mention};
 use crate::log::{Entry, Kind, Log, Point, Role, Variable, Way};
 use crate::ways::Later;
 
-/// Whether a variable that was declared without a value has one.
+/// The value of a variable, declared without one, where a region begins.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Birth {
     Born,
-    /// It has none, or surely gets another one before it is used.
+    /// It has none, or is certainly assigned before it is read.
     Unborn,
     Unknown,
 }
 
 impl Log {
-    /// Whether `variable` may be used after `point`. If so, it has a value there:
-    /// otherwise the use would be an error.
+    /// Tests whether `variable` may be used after `point`. If so, it has a value there: otherwise
+    /// the compiler would reject the use.
     pub fn is_needed(&self, point: &Point, variable: Variable) -> bool {
         let binding = &self.bindings[variable];
         if point.role == Role::Exit {
@@ -26,7 +26,7 @@ impl Log {
         if binding.closure {
             return true;
         }
-        // Something else may lead to what is behind a reference.
+        // Something else may refer to its target.
         if binding.reference && !binding.deferred {
             return true;
         }
@@ -51,8 +51,8 @@ impl Log {
         after.any(needs)
     }
 
-    /// Leaves only those parts of a variable that are used later, if it may have no
-    /// value at `point`. Returns whether it must not be looked at nevertheless.
+    /// Retains only those changes of a variable that are used later, if it may have no value at
+    /// `point`. Returns true if it may not be read nevertheless.
     pub fn leave_used(
         &self,
         point: &Point,
@@ -74,8 +74,7 @@ impl Log {
         doubtful
     }
 
-    /// Whether `variable` may have no value somewhere between its declaration and its
-    /// last use.
+    /// Tests whether `variable` may have no value between its declaration and its last use.
     fn may_lack_value(&self, variable: Variable) -> bool {
         let binding = &self.bindings[variable];
         let leaves = |mention: &Mention| matches!(mention.how, How::Move | How::Word);
@@ -83,8 +82,7 @@ impl Log {
             || (!binding.copied && !binding.reference && self.mentions_of(variable).any(leaves))
     }
 
-    /// What becomes of the value that `variable` has where the region of `point` is
-    /// entered, if it was declared without one.
+    /// The value of `variable` where the region of `point` begins, if it was declared without one.
     pub fn birth(&self, point: &Point, variable: Variable) -> Birth {
         let start = self.starts.binary_search_by_key(&point.start, |&(at, _)| at);
         let (Ok(index), true) = (start, self.bindings[variable].deferred) else {

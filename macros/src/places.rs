@@ -1,18 +1,18 @@
-//! Places: which variable an expression reads or changes, and by which methods.
+//! Place expressions: the variable that an expression reads or changes, and known method names.
 
 use proc_macro2::Ident;
 use syn::{Expr, Lit, Member, PatIdent, UnOp};
 
-/// A step from a variable to a part of it, or to what is behind it.
+/// A projection step from a variable: to a part of it, or to its target.
 #[derive(Clone)]
 pub enum Step {
     Field(Member),
-    /// The index is given if it is a name or a number.
+    /// The index, if it is a name or a number.
     Index(Option<Index>),
     Deref,
 }
 
-/// An index that says the same as long as its variable does.
+/// An index that is constant as long as its variable is.
 #[derive(Clone)]
 pub enum Index {
     Name(Ident),
@@ -48,7 +48,7 @@ pub fn place(expr: &Expr) -> Option<(&Ident, Vec<Step>)> {
     Some((name, steps))
 }
 
-/// The fields that `steps` begin with.
+/// The leading field accesses of `steps`.
 pub fn fields(steps: &[Step]) -> Vec<Member> {
     let fields = steps.iter().map_while(|step| match step {
         Step::Field(member) => Some(member.clone()),
@@ -57,7 +57,7 @@ pub fn fields(steps: &[Step]) -> Vec<Member> {
     fields.collect()
 }
 
-/// Whether to assign to this place may change where a reference leads.
+/// Tests whether an assignment to this place may change the target of a reference.
 pub fn is_own(steps: &[Step]) -> bool {
     steps.iter().all(|step| matches!(step, Step::Field(_)))
 }
@@ -161,7 +161,7 @@ const READERS: &[&str] = &[
     "wrapping_sub",
 ];
 
-/// The same, but of an iterator behind a reference they take items.
+/// The same, but on an iterator behind a reference they consume items.
 const READERS_OR_TAKERS: &[&str] = &[
     "cmp",
     "cloned",
@@ -178,20 +178,19 @@ const READERS_OR_TAKERS: &[&str] = &[
     "partial_cmp",
 ];
 
-/// Whether a method of this name is known to change nothing of a variable that
-/// was declared with `mut`, or was not and may be a reference.
+/// Tests whether a method of this name changes nothing of a variable; `mutable` tells that the
+/// variable was declared with `mut`, so that it is no mutable reference.
 pub fn is_reader(method: &Ident, mutable: bool) -> bool {
     let is = |list: &[&str]| list.iter().any(|reader| method == reader);
     is(READERS) || (mutable && is(READERS_OR_TAKERS))
 }
 
-/// Whether a method of this name is of a trait of the language, and so changes
-/// nothing whatever it is called on.
+/// Tests whether a method of this name belongs to a trait of the language that changes nothing.
 pub fn is_common(method: &Ident) -> bool {
     ["clone", "to_owned", "to_string"].iter().any(|name| method == name)
 }
 
-/// Methods that only look at their receiver.
+/// Methods that borrow their receiver and do not move it.
 const LOOKERS: &[&str] = &[
     "as_ref",
     "as_slice",
@@ -245,18 +244,18 @@ const TAKERS: &[&str] = &[
     "truncate",
 ];
 
-/// Whether a method of this name leaves its receiver where it is.
+/// Tests whether a method of this name does not move its receiver.
 pub fn is_looker(method: &Ident) -> bool {
     LOOKERS.iter().any(|name| method == name)
 }
 
-/// Whether nothing that a method of this name returns borrows from its receiver.
+/// Tests whether no result of a method of this name borrows from its receiver.
 pub fn is_taker(method: &Ident) -> bool {
     TAKERS.iter().any(|name| method == name)
 }
 
-/// Functions and methods whose results tell of more than the content of what they
-/// are given: where it is, who else has it, how much room it has.
+/// Functions and methods that observe more than the content of their arguments: addresses, owners,
+/// capacity.
 const UNSEEN: &[&str] = &[
     "addr",
     "addr_eq",
@@ -280,23 +279,23 @@ const UNSEEN: &[&str] = &[
     "weak_count",
 ];
 
-/// The same, but of `Rc` and `Arc`, which are asked as functions only.
+/// The same for `Rc` and `Arc`, called as functions.
 const UNSEEN_OF_OWNERS: &[&str] =
     &["get_mut", "into_inner", "make_mut", "try_unwrap", "unwrap_or_clone"];
 
-/// Whether a method of this name may ask for what is not handed over.
+/// Tests whether a method of this name may observe state that is not handed over.
 pub fn asks_unseen(method: &Ident) -> bool {
     UNSEEN.iter().any(|name| method == name)
 }
 
-/// Whether a function of this name, of this type or module, may do so.
+/// Tests whether a function of this name, of this type or module, may do so.
 pub fn asks_unseen_of(owner: Option<&Ident>, function: &Ident) -> bool {
     asks_unseen(function)
         || (owner.is_some() && UNSEEN_OF_OWNERS.iter().any(|name| function == name))
         || (function == "eq" && owner.is_none_or(|owner| owner == "ptr"))
 }
 
-/// Whether the items of this iterator are surely numbers.
+/// Tests whether the items of this iterator are certainly numbers.
 pub fn counts(expr: &Expr) -> bool {
     match expr {
         Expr::Range(_) => true,
@@ -309,7 +308,7 @@ pub fn counts(expr: &Expr) -> bool {
     }
 }
 
-/// Whether `expr` surely gives out mutable references: `x.iter_mut()`.
+/// Tests whether `expr` certainly yields mutable references: `x.iter_mut()`.
 pub fn lends_items(expr: &Expr) -> bool {
     match expr {
         Expr::MethodCall(call) => {
@@ -324,13 +323,12 @@ pub fn lends_items(expr: &Expr) -> bool {
     }
 }
 
-/// The same behind `.enumerate()`.
+/// The same after `.enumerate()`.
 pub fn lends_numbered_items(expr: &Expr) -> bool {
     matches!(expr, Expr::MethodCall(call) if call.method == "enumerate" && lends_items(&call.receiver))
 }
 
-/// Whether a name in a pattern that may not match is surely a variable, and no
-/// constant.
+/// Tests whether a name in a refutable pattern is certainly a variable, and no constant.
 pub fn is_variable(name: &PatIdent) -> bool {
     name.by_ref.is_some()
         || name.mutability.is_some()

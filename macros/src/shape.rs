@@ -1,4 +1,4 @@
-//! Questions about the shape of expressions, patterns and types.
+//! Predicates on the syntax of expressions, patterns and types.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -8,7 +8,7 @@ use syn::{BinOp, Block, Expr, Label, Lifetime, Macro, Pat, PatIdent, Stmt, Token
 
 use crate::tokens;
 
-/// The names in a pattern that may be those of variables, each once, in order.
+/// The names in a pattern that may be variables, each once, in order.
 pub fn names(pattern: &Pat) -> Vec<PatIdent> {
     struct Names(Vec<PatIdent>);
     impl Visit<'_> for Names {
@@ -39,18 +39,18 @@ pub fn make_mutable(pattern: &mut Pat) -> bool {
     names.0
 }
 
-/// Whether `function` is, by its name, a variant or a struct, which only makes a value.
+/// Tests whether `function` is, by its name, a constructor of a variant or struct.
 pub fn makes(function: &Expr) -> bool {
     let Expr::Path(path) = function else { return false };
     let last = path.path.segments.last();
     last.is_some_and(|last| {
         let name = last.ident.to_string();
-        // A name in capitals may be that of a static function.
+        // A name in capitals may be a static function pointer.
         name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase)
     })
 }
 
-/// Whether the operator is `+=` or one of its kind.
+/// Tests for `+=` and the like.
 pub fn assigns(op: &BinOp) -> bool {
     matches!(
         op,
@@ -67,8 +67,7 @@ pub fn assigns(op: &BinOp) -> bool {
     )
 }
 
-/// Whether to evaluate `expr` is to look at variables, so that nothing of it is
-/// recorded.
+/// Tests whether `expr` only reads variables, so that its evaluation records nothing.
 pub fn is_trivial(expr: &Expr) -> bool {
     match expr {
         Expr::Lit(_) | Expr::Path(_) => true,
@@ -84,7 +83,7 @@ pub fn is_trivial(expr: &Expr) -> bool {
     }
 }
 
-/// Whether a place can be written twice: nothing happens on the way to it.
+/// Tests whether a place expression can be evaluated twice: it has no side effects.
 pub fn is_simple_place(expr: &Expr) -> bool {
     match expr {
         Expr::Lit(_) | Expr::Path(_) => true,
@@ -107,7 +106,7 @@ pub fn is_simple_place(expr: &Expr) -> bool {
     }
 }
 
-/// Whether control never gets past `expr`, as far as its text shows.
+/// Tests whether `expr` diverges, as far as its text shows.
 pub fn diverges(expr: &Expr) -> bool {
     match expr {
         Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => true,
@@ -142,7 +141,7 @@ pub fn is_panic(call: &Macro) -> bool {
     ["panic", "unreachable", "todo", "unimplemented"].iter().any(|p| name.as_deref() == Some(*p))
 }
 
-/// Whether a loop is left, as far as its text shows, by macros or not at all.
+/// Tests whether a loop has no exits in its text but for macros.
 pub fn is_left_by_macros(expr: &Expr) -> bool {
     match expr {
         Expr::Loop(repeat) => breaks(&repeat.body, repeat.label.as_ref()) == Breaks::Maybe,
@@ -150,16 +149,16 @@ pub fn is_left_by_macros(expr: &Expr) -> bool {
     }
 }
 
-/// Whether a loop is left.
+/// The exits of a loop in its text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Breaks {
     Never,
-    /// By a macro, of which it is not known what it does.
+    /// Only in a macro with unknown content.
     Maybe,
     Somewhere,
 }
 
-/// Whether `block`, the body of a loop with this label, leaves the loop.
+/// The exits of a loop with this body and label.
 fn breaks(block: &Block, label: Option<&Label>) -> Breaks {
     struct Finder<'a> {
         label: Option<&'a Lifetime>,
@@ -205,7 +204,7 @@ fn breaks(block: &Block, label: Option<&Label>) -> Breaks {
     finder.found
 }
 
-/// Whether `block` has macros that may jump out of it.
+/// Tests whether `block` has macros that may jump out of it.
 pub fn has_unknown_macros(block: &Block) -> bool {
     struct Finder(bool);
     impl Visit<'_> for Finder {
@@ -220,15 +219,14 @@ pub fn has_unknown_macros(block: &Block) -> bool {
     finder.0
 }
 
-/// Whether a macro may have a jump, as far as its text shows.
+/// Tests whether a macro may contain a jump, as far as its text shows.
 fn may_jump(call: &Macro) -> bool {
     let jumps = |name: &Ident| name == "break" || name == "continue";
     tokens::arguments(call).is_none() && !call.path.is_ident("matches")
         || tokens::idents(call.tokens.clone()).iter().any(jumps)
 }
 
-/// Whether `block` has something that the walk would have to put regions around
-/// or look at more closely.
+/// Tests whether `block` has control flow or assignments, which the walk would rewrite.
 pub fn has_control_flow(block: &Block) -> bool {
     struct Finder(bool);
     impl Visit<'_> for Finder {
@@ -264,7 +262,7 @@ pub fn has_closure(expr: &Expr) -> bool {
     finder.0
 }
 
-/// Whether the items of this iterator are surely no mutable references.
+/// Tests whether the items of this iterator are certainly no mutable references.
 pub fn shares_items(expr: &Expr) -> bool {
     if tokens::idents(expr.to_token_stream()).iter().any(|name| name.to_string().contains("mut")) {
         return false;
@@ -284,7 +282,7 @@ pub fn shares_items(expr: &Expr) -> bool {
     shares(expr)
 }
 
-/// Whether a variable with this value is surely no mutable reference.
+/// Tests whether a variable with this value is certainly no mutable reference.
 pub fn is_plain_value(expr: &Expr) -> bool {
     match expr {
         Expr::Lit(_) | Expr::Closure(_) | Expr::Range(_) | Expr::Cast(_) => true,
@@ -298,7 +296,7 @@ pub fn is_plain_value(expr: &Expr) -> bool {
     }
 }
 
-/// Whether a variable of this type is surely no mutable reference.
+/// Tests whether a variable of this type is certainly no mutable reference.
 pub fn is_plain_type(ty: &Type) -> bool {
     match ty {
         Type::Reference(reference) => reference.mutability.is_none(),
@@ -308,8 +306,8 @@ pub fn is_plain_type(ty: &Type) -> bool {
     }
 }
 
-/// Whether `tokens` have a lifetime, a reference or an opaque type, so that what
-/// they stand for may lead elsewhere.
+/// Tests whether `tokens` contain a lifetime, a reference or an opaque type, so that a value may
+/// refer to others.
 pub fn has_lifetime(tokens: TokenStream) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Punct(punct) => ['\'', '&'].contains(&punct.as_char()),
@@ -319,7 +317,7 @@ pub fn has_lifetime(tokens: TokenStream) -> bool {
     })
 }
 
-/// What is given to macros in `pattern`.
+/// The arguments of macros in `pattern`.
 pub fn pattern_macros(pattern: &Pat) -> Vec<TokenStream> {
     struct Finder(Vec<TokenStream>);
     impl Visit<'_> for Finder {

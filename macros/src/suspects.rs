@@ -1,4 +1,4 @@
-//! Suspects: by what something else may change in a region, which is asked of
+//! Mutators: variables through which something else may change in a region. Generated code asks
 //! their types.
 
 use syn::Member;
@@ -6,39 +6,39 @@ use syn::Member;
 use crate::log::{Carried, Entry, Kind, Log, Point, Role, Variable};
 use crate::needs::Birth;
 
-/// What is asked of the type of a suspect.
+/// The question about the type of a mutator.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Ask {
-    /// Whether it is a mutable reference.
+    /// Is it a mutable reference?
     Reaches,
-    /// Whether it may hold one, or a cell.
+    /// May it hold one, or a cell?
     Holds,
-    /// The same of what is behind it.
+    /// May its target hold one?
     HoldsBehind,
-    /// What was found out where the closure was made.
+    /// The answer found where the closure was created.
     Captured,
-    /// Nothing: it surely changes something else.
+    /// None: something else certainly changes.
     Always,
 }
 
-/// A variable, or a field of it, by which something else may change.
+/// A variable, or a field of it, through which something else may change.
 #[derive(PartialEq)]
 pub struct Suspect {
     pub variable: Variable,
     pub fields: Vec<Member>,
     pub ask: Ask,
-    /// It may have no value where it is asked, so only its type can be looked at.
+    /// It may have no value where its type is asked.
     pub missing: bool,
 }
 
-/// What is known of a variable where a region is entered.
+/// The value of a variable where a region begins.
 #[derive(Clone, Copy, PartialEq)]
 enum Before {
-    /// It has a value.
+    /// It has a value, which is used.
     Used,
-    /// It has a value or not.
+    /// It may have no value.
     Missing,
-    /// It surely gets another value before it is used.
+    /// It is certainly assigned before it is used.
     Unused,
 }
 
@@ -47,8 +47,8 @@ impl Suspect {
         Suspect { variable, fields: fields.to_vec(), ask, missing: false }
     }
 
-    /// The same where the variable may have no value, and its type is `known` or
-    /// not.
+    /// Sets how the type is asked if the variable may have no value; `known` tells that its type is
+    /// known.
     fn with(mut self, value: Before, known: bool) -> Self {
         if value == Before::Missing && self.ask != Ask::Captured {
             self.missing = true;
@@ -61,7 +61,7 @@ impl Suspect {
 }
 
 impl Log {
-    /// The methods in the region of `point` that may be the user's.
+    /// The method calls in the region of `point` that may be user code.
     pub fn methods(&self, point: &Point) -> Vec<(Variable, usize)> {
         let mut methods = Vec::new();
         for variable in (0..self.bindings.len()).filter(|&v| self.is_outside(point, v)) {
@@ -73,7 +73,7 @@ impl Log {
         methods
     }
 
-    /// By what something else may change in the region of `point`.
+    /// The mutators of the region of `point`.
     pub fn suspects(&self, point: &Point) -> Vec<Suspect> {
         let mut suspects = Vec::new();
         let carried = self.carried(point);
@@ -118,13 +118,13 @@ impl Log {
         suspects
     }
 
-    /// Where the region of `point` does something to `variable` first.
+    /// The position of the first use of `variable` in the region of `point`.
     fn first_in(&self, point: &Point, variable: Variable) -> Option<usize> {
         self.positions_in(point.start..point.end, variable).next()
     }
 
-    /// What of `variable` is at hand in the region of `point`, and is not carried.
-    /// A part that is carried says nothing of other parts.
+    /// Adds what the region of `point` mentions of `variable` and does not carry. A carried
+    /// projection says nothing about others.
     fn add_mentions(
         &self,
         point: &Point,
@@ -148,7 +148,7 @@ impl Log {
                 continue;
             }
             let mut suspect = self.mention(variable, &way.fields);
-            // What is borrowed cannot be looked at where the region is entered.
+            // A borrowed place cannot be borrowed again where the region begins.
             if suspect.ask != Ask::Captured && self.is_kept(point, variable, &way.fields) {
                 suspect.ask = Ask::Always;
             }
@@ -156,8 +156,7 @@ impl Log {
         }
     }
 
-    /// Whether the value that `variable` has before the region of `point` may be
-    /// used inside.
+    /// The value that `variable` has before the region of `point`.
     fn value_before(&self, point: &Point, variable: Variable) -> Before {
         let Some(first) = self.first_in(point, variable) else { return Before::Unused };
         match self.birth(point, variable) {
@@ -187,8 +186,7 @@ impl Log {
         Suspect::new(variable, fields, ask)
     }
 
-    /// By what a closure, which is inside this part of the log, may change
-    /// something.
+    /// The mutators of a closure with the code in this range of the log.
     pub fn captured(&self, start: usize, end: usize) -> Vec<Suspect> {
         let mut suspects = Vec::new();
         for entry in &self.entries[start..end] {
@@ -210,7 +208,7 @@ impl Log {
                 Kind::Read | Kind::Method(_) | Kind::Jump | Kind::Unseen | Kind::Unknown(_) => {}
             }
         }
-        // What gets a value inside may have none before.
+        // A variable assigned in the closure may have no value before it.
         match suspects.iter().position(|suspect| suspect.ask == Ask::Always) {
             Some(index) => vec![suspects.swap_remove(index)],
             None => suspects,

@@ -1,4 +1,4 @@
-//! Tests of what the attribute refuses.
+//! Tests of the attribute's error messages.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn tokens_of(stream: TokenStream) -> usize {
 
 #[test]
 fn the_expansion_grows_with_the_text() {
-    // The compiler has a larger stack than a test, which nested text needs in release builds.
+    // The compiler has a larger stack than a test; nested code needs it in release builds.
     const STACK: usize = 8 << 20;
     let thread = std::thread::Builder::new().stack_size(STACK).spawn(sizes_are_compared);
     thread.unwrap().join().unwrap();

@@ -1,4 +1,4 @@
-//! Questions about tokens: names, and what macros are given.
+//! Predicates on tokens: names, and the arguments of macros.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::parse::Parser;
@@ -15,8 +15,8 @@ pub fn idents(tokens: TokenStream) -> Vec<Ident> {
     names.collect()
 }
 
-/// The names in `tokens` that may be those of variables: no keyword, field, method,
-/// part of a path, macro or argument of a macro.
+/// The names in `tokens` that may be variables: no keywords, fields, methods, parts of paths,
+/// macros or arguments of macros.
 pub fn variables(tokens: TokenStream) -> Vec<Ident> {
     const WORDS: &[&str] = &[
         "as",

@@ -14,7 +14,7 @@ use crate::log::Role;
 use crate::shape;
 use crate::walk::{Bound, Walker, enter, join};
 
-/// What is in the parentheses of the attribute.
+/// The arguments of the attribute.
 #[derive(Default)]
 pub struct Arguments {
     opaque: Vec<Ident>,
@@ -45,7 +45,7 @@ impl Parse for Arguments {
     }
 }
 
-/// The item under the attribute, with regions in its functions.
+/// Rewrites the functions of the item under the attribute.
 pub fn traced(arguments: Arguments, item: TokenStream) -> Result<TokenStream> {
     let message = "`#[phigrad::traced]` is for functions, methods, traits and impl blocks";
     match syn::parse2(item)? {
@@ -56,7 +56,7 @@ pub fn traced(arguments: Arguments, item: TokenStream) -> Result<TokenStream> {
         }
         Item::Impl(mut block) => {
             for item in &mut block.items {
-                // What is computed at compile time has no `Var`.
+                // Functions evaluated at compile time have no `Var`.
                 if let ImplItem::Fn(method) = item
                     && method.sig.constness.is_none()
                 {
@@ -81,13 +81,13 @@ pub fn traced(arguments: Arguments, item: TokenStream) -> Result<TokenStream> {
     }
 }
 
-/// What must not be said of a function: regions are ended by calls, to which some ways
-/// never get, and what was a block is an argument of one.
+/// Lints that generated code would trigger: a region ends by a call that diverging paths do not
+/// reach, and a former block is an argument of that call.
 fn allowed() -> Attribute {
     parse_quote!(#[allow(unused_braces, clippy::diverging_sub_expression)])
 }
 
-/// The body of a function, with regions.
+/// The rewritten body of a function.
 fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Block> {
     let refusal = [
         signature.constness.map(|word| (word.span, "a const fn")),
@@ -114,7 +114,7 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
     let span = signature.fn_token.span;
     let region = format_ident!("__phigrad_body", span = Span::mixed_site());
     let enter = enter(span, 0);
-    // What comes after it is never reached.
+    // A diverging body does not reach its end.
     let whole = match shape::block_diverges(code) {
         true => rewritten.to_token_stream(),
         false => join(span, &quote!(#region), &quote!(#rewritten), 0),

@@ -1,11 +1,11 @@
-//! What the text says about the types of expressions.
+//! Types of expressions, as far as the text shows.
 
 use quote::ToTokens;
 use syn::{BinOp, Block, Expr, Ident, Stmt, Type, UnOp};
 
 use crate::tokens;
 
-/// Generic types that are often made before their contents are known.
+/// Generic types that are often constructed before their parameters are inferred.
 const CONTAINERS: &[&str] = &[
     "Arc",
     "BTreeMap",
@@ -27,7 +27,7 @@ const CONTAINERS: &[&str] = &[
     "PhantomData",
 ];
 
-/// Functions and methods whose type depends on what is done with the result.
+/// Functions and methods whose type is inferred from the use of the result.
 const INFERRED: &[&str] = &[
     "collect",
     "default",
@@ -54,8 +54,8 @@ fn is_one_of(name: &Ident, list: &[&str]) -> bool {
     list.iter().any(|other| name == other)
 }
 
-/// Whether the type of `expr` is surely known where it stands, without a look at
-/// what comes later; `variable` says it of variables, and `None` of other names.
+/// Tests whether the type of `expr` is certainly inferred where it stands, without later code;
+/// `variable` answers for variables, and `None` for other names.
 pub fn is_known(expr: &Expr, variable: &dyn Fn(&Ident) -> Option<bool>) -> bool {
     let known = |expr: &Expr| is_known(expr, variable);
     let typed = |ty: &Type| is_known_type(ty);
@@ -63,7 +63,7 @@ pub fn is_known(expr: &Expr, variable: &dyn Fn(&Ident) -> Option<bool>) -> bool 
         Expr::Lit(_) => true,
         Expr::Path(path) => match path.path.get_ident() {
             Some(name) => variable(name).unwrap_or_else(|| {
-                // A constant; one letter may be a parameter, other names are variants.
+                // A constant; a single letter may be a parameter, other names are variants.
                 let name = name.to_string();
                 name.len() > 1 && !name.contains(char::is_lowercase)
             }),
@@ -83,7 +83,7 @@ pub fn is_known(expr: &Expr, variable: &dyn Fn(&Ident) -> Option<bool>) -> bool 
         Expr::Range(range) => {
             [&range.start, &range.end].into_iter().flatten().all(|end| known(end))
         }
-        // All elements are of one type.
+        // All elements have one type.
         Expr::Array(array) => array.elems.iter().any(known),
         Expr::Repeat(repeat) => known(&repeat.expr),
         Expr::Tuple(tuple) => tuple.elems.iter().all(known),
@@ -116,7 +116,7 @@ fn is_known_call(call: &syn::ExprCall, variable: &dyn Fn(&Ident) -> Option<bool>
     let is_type = |name: &Ident| name.to_string().starts_with(char::is_uppercase);
     let owner = before.last().filter(|name| is_type(name) || is_one_of(name, NUMBERS));
     match owner {
-        // One letter is a parameter of the function.
+        // A single letter is a generic parameter.
         Some(name)
             if is_one_of(name, NUMBERS)
                 || ["Self", "String"].iter().any(|own| *name == own)
@@ -155,17 +155,17 @@ fn is_question(op: &BinOp) -> bool {
     )
 }
 
-/// Whether nothing in a type is left to be inferred.
+/// Tests whether a type has nothing to infer.
 pub fn is_known_type(ty: &Type) -> bool {
     tokens::idents(ty.to_token_stream()).iter().all(|name| name != "_")
 }
 
-/// Whether this is surely the type of a number.
+/// Tests whether a type is certainly one of numbers.
 pub fn is_number_type(ty: &Type) -> bool {
     matches!(ty, Type::Path(path) if path.path.get_ident().is_some_and(|n| is_one_of(n, NUMBERS)))
 }
 
-/// Whether the value of `expr` is surely a number.
+/// Tests whether the value of `expr` is certainly a number.
 pub fn is_number(expr: &Expr) -> bool {
     match expr {
         Expr::Lit(literal) => !matches!(literal.lit, syn::Lit::Str(_) | syn::Lit::ByteStr(_)),
@@ -180,7 +180,7 @@ pub fn is_number(expr: &Expr) -> bool {
     }
 }
 
-/// Whether a value of this type is surely copied when it is used.
+/// Tests whether a type is certainly `Copy`.
 pub fn is_copied_type(ty: &Type) -> bool {
     match ty {
         Type::Path(path) => path.path.get_ident().is_some_and(|name| is_one_of(name, NUMBERS)),
@@ -189,7 +189,7 @@ pub fn is_copied_type(ty: &Type) -> bool {
     }
 }
 
-/// Whether the value of `expr` is surely copied when it is used.
+/// Tests whether the type of `expr` is certainly `Copy`.
 pub fn is_copied(expr: &Expr) -> bool {
     match expr {
         Expr::Lit(_) | Expr::Index(_) | Expr::Cast(_) => true,

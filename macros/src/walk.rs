@@ -1,5 +1,8 @@
-//! The walk through a function: writes the log, and puts regions around control
-//! flow.
+//! The walk through a function: records the uses of variables in the log, and wraps control flow in
+//! regions.
+//!
+//! It walks twice: the first walk finds which variables are mutable references and which loops
+//! change their items; the second one rewrites.
 
 mod aliases;
 mod bindings;
@@ -22,35 +25,35 @@ use crate::places::place;
 use crate::shape;
 use crate::types;
 
-/// What is no variable, in the log.
+/// No variable, in the log.
 const NOTHING: Variable = usize::MAX;
 
-/// A loop around the expression at hand.
+/// A loop around the current expression.
 struct Frame {
     label: Option<Lifetime>,
     /// Its number in [`Log::loops`].
     number: usize,
     start: usize,
-    /// If the body is a region of its own.
+    /// The region of the body, if it has one.
     body: Option<Body>,
 }
 
-/// A body of a loop that is a region of its own.
+/// The region of a loop body.
 #[derive(Clone)]
 enum Body {
-    /// A block with the label `own`, which `continue` leaves; `break` leaves the loop
-    /// `whole`. Inside both need labels.
+    /// A block with the label `own`, to which `continue` becomes a `break`; a `break` of the loop
+    /// needs the label `whole`.
     Block { own: Lifetime, whole: Lifetime },
-    /// That of loop `index`, which ends at `point`, or before a `continue`.
+    /// The body of loop `index`; its region ends at `point`, or before a `continue`.
     Open { index: usize, point: usize },
 }
 
-/// What the first walk finds out that the second one needs.
+/// The results of the first walk for the second one.
 #[derive(Default)]
 pub struct Found {
-    /// Which variables are mutable references.
+    /// For each variable whether it is a mutable reference.
     references: Vec<bool>,
-    /// Which `for` loops change what their items lead to.
+    /// For each `for` loop whether it changes what its items refer to.
     changing: Vec<bool>,
 }
 
@@ -66,29 +69,29 @@ struct Value {
 pub struct Walker {
     pub log: Log,
     pub errors: Vec<Error>,
-    /// The variables that are opaque because the user says so.
+    /// The variables named in the attribute's `opaque`.
     opaque: Vec<Ident>,
     found: Found,
     changing: Vec<bool>,
     scope: Vec<Variable>,
-    /// Names that may be those of variables of which nothing is known, and the
-    /// positions in the log where they may be declared.
+    /// Names that may be variables of unknown type, and the positions in the log where they may be
+    /// declared.
     doubtful: Vec<(Ident, usize)>,
-    /// The macros that are defined inside, and the names that they may mean, with
-    /// the variables if they are known.
+    /// The macros defined inside, and the names that they may refer to, with the variables if they
+    /// are known.
     macros: Vec<Ident>,
     meant: Vec<(Ident, Option<Variable>)>,
     branch: Branch,
     frames: Vec<Frame>,
-    /// Inside closures and arguments of macros nothing is rewritten.
+    /// True inside closures and macro arguments, where nothing is rewritten.
     inert: bool,
-    /// Inside a condition, which lies in a region already.
+    /// True inside a condition, which lies in a region already.
     condition: bool,
-    /// Where the value of an expression may be kept.
+    /// True where the value of an expression may be stored.
     keeping: bool,
-    /// Inside an unsafe block.
+    /// True inside an unsafe block.
     unsafe_code: bool,
-    /// What is bound may have borrowed from these.
+    /// The variables that a new binding may have borrowed from.
     lenders: Vec<Variable>,
     questions: u64,
 }
@@ -107,7 +110,7 @@ impl Walker {
     }
 
     pub fn begin(&mut self) -> usize {
-        // So that what is bound from here on is told from what was before.
+        // An entry that separates later bindings from earlier ones.
         self.push(NOTHING, Kind::Read);
         let at = self.log.entries.len();
         self.log.starts.push((at, self.log.ways.place()));
@@ -154,7 +157,7 @@ impl Walker {
         index
     }
 
-    /// The point at which the function is left, whose region is that of point 0.
+    /// A point at which the function returns; its region is that of point 0.
     pub fn exit(&mut self) -> usize {
         self.point(Role::Exit, 0, true, Some(0))
     }
@@ -168,19 +171,19 @@ impl Walker {
         result
     }
 
-    /// How many names can be meant, of each kind.
+    /// The number of names in scope, of each kind.
     fn names(&self) -> [usize; 3] {
         [self.scope.len(), self.doubtful.len(), self.meant.len()]
     }
 
-    /// A scope ends, before which there were so many names.
+    /// Ends a scope that began with these numbers of names.
     fn forget(&mut self, [scope, doubtful, meant]: [usize; 3]) {
         self.scope.truncate(scope);
         self.doubtful.truncate(doubtful);
         self.meant.truncate(meant);
     }
 
-    /// Walks through code that runs or does not.
+    /// Walks through code that may not run.
     fn branch<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
         self.log.branches.push(self.branch);
         let outside = mem::replace(&mut self.branch, self.log.branches.len());
@@ -205,7 +208,7 @@ impl Walker {
         result
     }
 
-    /// Puts a region around `inner`, the value of which is carried if `value`.
+    /// Wraps `inner` in a region; its value is carried if `value` says so.
     fn region(&mut self, span: Span, start: usize, inner: &TokenStream, value: Value) -> Expr {
         let point = self.point(Role::Join, start, value.carried, None);
         self.log.points[point].lent = value.lent;
@@ -213,7 +216,7 @@ impl Walker {
         Expr::Verbatim(join(span, &enter, inner, point))
     }
 
-    /// The value of `expr`, if it is used.
+    /// The value of `expr`, and whether it is used.
     fn value(&self, expr: &Expr, used: bool) -> Value {
         let names = if used { borrows::of_value(expr) } else { Vec::new() };
         let lent = names.iter().filter_map(|name| self.find(name)).collect();
@@ -235,7 +238,7 @@ impl Walker {
             self.keeping = keeping;
             let is_closure = matches!(&*statement, Stmt::Local(local) if is_closure(local));
             if is_closure && !self.inert && self.log.closures.len() > closures {
-                // Those inside, if any, come first.
+                // Closures inside it come first.
                 asked.push((index + asked.len(), self.log.closures.len() - 1));
             }
         }
@@ -274,7 +277,7 @@ impl Walker {
         self.any(expr, true);
     }
 
-    /// Walks through an expression whose value is needed, or not.
+    /// Walks through an expression; `value` tells whether its value is used.
     fn any(&mut self, expr: &mut Expr, value: bool) {
         let span = expr.span();
         match expr {
@@ -315,7 +318,7 @@ impl Walker {
             }
             Expr::Cast(cast) => {
                 if matches!(&*cast.ty, syn::Type::Ptr(_)) {
-                    // Where it leads can be told.
+                    // The address in a pointer is observable.
                     self.push(NOTHING, Kind::Unseen);
                 }
                 self.expr(&mut cast.expr);
@@ -409,7 +412,7 @@ impl Walker {
         }
     }
 
-    /// A variable without a value gets its type with it.
+    /// Sets the type of a variable declared without a value.
     fn learn_type(&mut self, left: &Expr, known: bool) {
         if let Expr::Path(path) = left
             && let Some(variable) = path.path.get_ident().and_then(|name| self.find(name))
@@ -419,7 +422,7 @@ impl Walker {
         }
     }
 
-    /// Walks where values may be kept.
+    /// Walks through code whose values may be stored.
     fn keeping<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
         let keeping = mem::replace(&mut self.keeping, true);
         let result = walk(self);
@@ -437,7 +440,7 @@ impl Walker {
         self.errors.push(Error::new(span, message));
     }
 
-    /// An argument of a call, a field or an element.
+    /// Walks through an argument of a call, a field or an element.
     fn argument(&mut self, argument: &mut Expr) {
         if place(argument).is_some() { self.lend(argument) } else { self.expr(argument) }
     }
@@ -447,8 +450,8 @@ fn is_closure(local: &Local) -> bool {
     local.init.as_ref().is_some_and(|init| matches!(&*init.expr, Expr::Closure(_)))
 }
 
-/// The call that enters the region that ends at `point`. Its place is the
-/// keyword's, so all of it has the keyword's span.
+/// The call that enters the region that ends at `point`. All of it has the keyword's span, which
+/// becomes the region's place.
 pub fn enter(span: Span, point: usize) -> TokenStream {
     let enter = quote_spanned!(span=> ::phigrad::flow::enter());
     let suspects = format_ident!("__phigrad_suspects_{point}", span = Span::mixed_site());
@@ -457,7 +460,7 @@ pub fn enter(span: Span, point: usize) -> TokenStream {
     quote!(#enter.suspecting(#suspects) #jumps #given)
 }
 
-/// The call that ends the region `region` at `point` with the value of `inner`.
+/// The call that ends `region` at `point` with the value of `inner`.
 pub fn join(span: Span, region: &TokenStream, inner: &TokenStream, point: usize) -> TokenStream {
     let span = Span::mixed_site().located_at(span);
     let point = format_ident!("__phigrad_point_{point}", span = span);

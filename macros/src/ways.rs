@@ -1,64 +1,61 @@
-//! Ways: how control may go through a function, as far as its text shows, and whether
-//! a variable has a value, or is used later, on the ways through a place.
+//! The control-flow graph of a function's text, with liveness and definite assignment.
 //!
-//! What may be used on some way from here has a value here, on all ways that lead here:
-//! otherwise the compiler would refuse the use. So that to borrow it is allowed wherever
-//! this is known of a way that the compiler knows, too. A call may never return, and a
-//! macro may do anything: behind these a way is not certain. What is used on such
-//! ways alone may be borrowed if it has got a value on all ways that lead here, and is
-//! only named otherwise.
+//! If a variable may be read later on a path that the compiler knows, it has a value here:
+//! otherwise the compiler would reject the read. So it may be borrowed here. Calls may diverge, and
+//! macros may contain any code: edges after them are uncertain. A variable that is read on
+//! uncertain paths only may be borrowed if it is definitely assigned, and is opaque otherwise.
 
 use syn::{Lifetime, Member};
 
 use crate::captures::{How, Mention, overlap};
 use crate::log::Variable;
 
-/// A stretch of text that is run as a whole: its index in [`Ways::blocks`].
+/// A basic block: its index in [`FlowGraph::blocks`].
 pub type BlockId = usize;
 
-/// A place: a block, and how much of it comes before.
+/// A location: a block, and the number of its events before it.
 #[derive(Clone, Copy, Default)]
 pub struct Place {
     block: BlockId,
     count: usize,
 }
 
-/// Whether something happens on a way from a place.
+/// The liveness of a variable at a location.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Later {
     Never,
-    /// On ways that may not be taken.
+    /// Live on uncertain paths only.
     Perhaps,
-    /// On a way that the compiler knows.
+    /// Live on a path that the compiler knows.
     Surely,
 }
 
-/// What happens to variables.
+/// An event that concerns a variable.
 enum Event {
     Declared(Variable),
-    /// The index of a [`Mention`].
+    /// A mention, by its index.
     Mentioned(usize),
-    /// The same in a closure, which takes what it mentions where it is made.
+    /// A mention in a closure, which captures the variable where it is created.
     Captured(usize),
 }
 
 #[derive(Default)]
 struct Block {
     events: Vec<Event>,
-    /// Where control goes next; with `false` if that is not certain.
+    /// The successors; `false` marks an uncertain edge.
     next: Vec<(BlockId, bool)>,
     before: Vec<BlockId>,
 }
 
-/// A loop or a block with a label around the expression at hand.
+/// A loop or labelled block around the current expression.
 #[derive(Default)]
 struct Exit {
     label: Option<Lifetime>,
-    /// The head of a loop.
+    /// The head, for a loop.
     head: Option<BlockId>,
-    /// From where it is left.
+    /// The sources of edges to its end.
     left: Vec<(BlockId, bool)>,
-    /// From where `continue` leads to the end of the body.
+    /// The sources of edges from `continue` to the end of the body.
     next: Vec<(BlockId, bool)>,
 }
 
@@ -66,7 +63,7 @@ pub struct Ways {
     blocks: Vec<Block>,
     here: BlockId,
     exits: Vec<Exit>,
-    /// In so many closures.
+    /// The nesting depth of closures.
     closures: usize,
 }
 
@@ -81,17 +78,17 @@ impl Ways {
         Place { block: self.here, count: self.blocks[self.here].events.len() }
     }
 
-    /// The end of what was walked through last.
+    /// The current block.
     pub fn here(&self) -> BlockId {
         self.here
     }
 
-    /// A variable is declared.
+    /// Adds a declaration.
     pub fn declare(&mut self, variable: Variable) {
         self.blocks[self.here].events.push(Event::Declared(variable));
     }
 
-    /// The mention of this index is next.
+    /// Adds a mention, by its index.
     pub fn mention(&mut self, index: usize) {
         let event = match self.closures {
             0 => Event::Mentioned(index),
@@ -100,7 +97,7 @@ impl Ways {
         self.blocks[self.here].events.push(event);
     }
 
-    /// A block begins to which control comes from the ends of these.
+    /// Begins a block with these predecessors.
     fn begin(&mut self, from: &[(BlockId, bool)]) {
         if self.closures > 0 {
             return;
@@ -117,40 +114,40 @@ impl Ways {
         self.blocks[to].before.push(from);
     }
 
-    /// The walk goes on behind `from`. Returns where it was.
+    /// Continues after block `from`. Returns the current block.
     pub fn go(&mut self, from: BlockId) -> BlockId {
         let here = self.here;
         self.begin(&[(from, true)]);
         here
     }
 
-    /// Ways part here. Returns where.
+    /// Begins a new block, so that paths can branch here. Returns the former block.
     pub fn part(&mut self) -> BlockId {
         self.go(self.here)
     }
 
-    /// Control does not get here.
+    /// Begins an unreachable block.
     pub fn lose(&mut self) {
         self.begin(&[]);
     }
 
-    /// Ways from these blocks lead here; the one at hand does if it is among them.
+    /// Begins a block at which the paths from these blocks join.
     pub fn meet(&mut self, from: &[BlockId]) {
         let from: Vec<_> = from.iter().map(|&block| (block, true)).collect();
         self.begin(&from);
     }
 
-    /// Control may not get past what is here.
+    /// Adds an uncertain edge: control may not get past the current location.
     pub fn doubt(&mut self) {
         self.begin(&[(self.here, false)]);
     }
 
-    /// What was walked through behind `before` may have run or not.
+    /// Joins the path around the code after `before`, which may not have run.
     pub fn may_have_run(&mut self, before: BlockId) {
         self.begin(&[(self.here, true), (before, false)]);
     }
 
-    /// Walks through a closure.
+    /// Enters a closure.
     pub fn enter_closure(&mut self) {
         self.closures += 1;
     }
@@ -159,18 +156,18 @@ impl Ways {
         self.closures -= 1;
     }
 
-    /// A block with a label begins.
+    /// Enters a labelled block.
     pub fn enter_block(&mut self, label: Option<Lifetime>) {
         self.exits.push(Exit { label, ..Exit::default() });
     }
 
-    /// It ends.
+    /// Leaves it.
     pub fn leave_block(&mut self) {
         let exit = self.exits.pop().unwrap_or_default();
         self.begin(&[&[(self.here, true)], exit.left.as_slice()].concat());
     }
 
-    /// A loop begins. Returns its head.
+    /// Enters a loop. Returns its head.
     pub fn enter_loop(&mut self, label: Option<Lifetime>) -> BlockId {
         self.part();
         let head = self.here;
@@ -178,13 +175,13 @@ impl Ways {
         self.part()
     }
 
-    /// The text of the body ends: what `continue` has jumped over meets what comes next.
+    /// Ends the body of a loop: paths of `continue` join here.
     pub fn end_body(&mut self) {
         let next = self.exits.last_mut().map(|exit| core::mem::take(&mut exit.next));
         self.begin(&[&[(self.here, true)], next.unwrap_or_default().as_slice()].concat());
     }
 
-    /// The loop ends, which is left by `break`, or also behind `refused`.
+    /// Leaves a loop, whose exits are `break` and, if given, `refused`.
     pub fn leave_loop(&mut self, refused: Option<BlockId>) {
         self.end_body();
         let mut exit = self.exits.pop().unwrap_or_default();
@@ -195,7 +192,7 @@ impl Ways {
         self.begin(&exit.left);
     }
 
-    /// `break`.
+    /// Adds a `break`.
     pub fn break_out(&mut self, label: Option<&Lifetime>) {
         let here = self.here;
         if let Some(exit) = self.target(label) {
@@ -204,7 +201,7 @@ impl Ways {
         self.lose();
     }
 
-    /// `continue`.
+    /// Adds a `continue`.
     pub fn repeat(&mut self, label: Option<&Lifetime>) {
         let here = self.here;
         if let Some(exit) = self.target(label) {
@@ -220,7 +217,7 @@ impl Ways {
         })
     }
 
-    /// Control may leave any loop or block from here, and go on with any.
+    /// Adds uncertain edges to the ends of all enclosing loops, bodies and blocks.
     pub fn may_jump(&mut self) {
         if self.closures > 0 {
             return;
@@ -233,7 +230,7 @@ impl Ways {
         self.doubt();
     }
 
-    /// Whether the value that these fields of `variable` have at `place` may be used.
+    /// The liveness at `location` of these fields of `variable`.
     pub fn used(
         &self,
         place: Place,
@@ -280,7 +277,7 @@ impl Ways {
                             break;
                         }
                     }
-                    // What a word stands for may be something else.
+                    // A word may refer to something else.
                     How::Word if certain => {}
                     _ => return true,
                 }
@@ -298,8 +295,7 @@ impl Ways {
         false
     }
 
-    /// Whether `variable`, which was declared without a value, has got one on every
-    /// way that leads to `place`.
+    /// Tests whether `variable`, declared without a value, is definitely assigned at `location`.
     pub fn has_value(&self, place: Place, variable: Variable, mentions: &[Mention]) -> bool {
         let mut seen = vec![false; self.blocks.len()];
         let mut stack = vec![(place.block, place.count)];

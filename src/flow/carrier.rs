@@ -1,4 +1,5 @@
-//! The carrier: takes over what is carried to one point, and records it.
+//! The carrier: collects the values and static state carried to a join or loop head, and records
+//! them.
 
 use core::cell::Cell;
 use core::hash::{Hash, Hasher};
@@ -9,38 +10,36 @@ use smallvec::SmallVec;
 use super::items::{Memory, Remembered};
 use crate::trace::{Operand, Site, Var, mark};
 
-/// More than this many traced numbers or words are not captured.
+/// The largest numbers of traced values and of words of static state that are captured.
 const MAX_CAPTURED: usize = 256;
 const MAX_WORDS: u64 = 4096;
 
-/// Takes over the content of variables at a point where ways meet. Given to the
-/// methods of [`Carry`](super::Carry); for an example see there.
+/// Takes the content of variables where paths join. The methods of [`Carry`](super::Carry) get one;
+/// for an example see there.
 #[derive(Debug)]
 pub struct Carrier {
     site: Site,
-    /// The variable at hand.
+    /// The current variable.
     name: &'static str,
-    /// Whether the variable itself was assigned, not just something behind it.
+    /// True if the variable itself was assigned, not only something behind it.
     assigned: bool,
-    /// Variables of the region that are mutable references, by their bits.
+    /// The variables of the region that are mutable references, by their bits.
     suspects: u64,
-    /// State that is not recorded yet: the number of words, and the word or a
-    /// hash of them.
+    /// State that is not recorded yet: the number of words, and the word or a hash of them.
     words: u64,
     state: u64,
-    /// Whether state was recorded.
+    /// True if state was recorded.
     has_state: bool,
-    /// Whether some of it stands for inputs.
+    /// True if some of it identifies inputs.
     has_fixed: bool,
-    /// What belongs to an item of a loop.
+    /// The state of the items of a loop.
     items: Remembered,
     is_item: bool,
-    /// The addresses of elements that were handed over.
+    /// The addresses of the elements that were handed over.
     elements: SmallVec<[usize; 4]>,
-    /// The opaque variables so far; they come last.
+    /// The opaque variables so far; they are recorded last.
     opaque: SmallVec<[&'static str; 4]>,
-    /// Of a carrier that only captures: the numbers so far; `None` if not all is
-    /// known.
+    /// The operands captured so far, by a carrier that captures; `None` if not all are known.
     captured: Option<Vec<Operand>>,
     is_capturing: bool,
 }
@@ -65,15 +64,14 @@ impl Carrier {
         }
     }
 
-    /// A carrier that captures: it records nothing and changes nothing.
+    /// A carrier that captures: it records nothing and replaces nothing.
     pub(super) fn capturing(site: Site) -> Self {
         Carrier { captured: Some(Vec::new()), is_capturing: true, ..Carrier::new(site, 0) }
     }
 
-    /// The code that is about to run: a region of a function. `T` is the type of a
-    /// closure in it, and so tells functions apart, regions of one function, and
-    /// what generic parameters stand for; names do not, since there are types of
-    /// one name. Lifetimes change nothing about what code does.
+    /// Hands over the identity of the code of a region. `T` is the type of a closure in it: it
+    /// differs between functions, between the regions of one function, and between the instances of
+    /// a generic function; type names are not unique. Lifetimes have no influence on code.
     #[doc(hidden)]
     pub fn code<T>(&mut self, _: &T) {
         let mut hasher = DefaultHasher::new();
@@ -81,26 +79,25 @@ impl Carrier {
         self.state(hasher.finish());
     }
 
-    /// Not all that is mentioned in the region is captured.
+    /// Marks the capture as incomplete.
     #[doc(hidden)]
     pub fn incomplete(&mut self) {
         self.captured = None;
     }
 
-    /// Whether nothing more is wanted: too much was captured, or something that
-    /// is not known.
+    /// Tests whether the capture is incomplete already, so that the rest is not needed.
     pub(super) fn is_done(&self) -> bool {
         self.is_capturing && self.captured.is_none()
     }
 
-    /// Keeps what was captured, if that is all.
+    /// Stores the capture, if it is complete.
     pub(super) fn keep(self) {
         if let Some(captured) = self.captured {
             mark::capture(mix(self.words, self.state), &captured);
         }
     }
 
-    /// Keeps what was captured for jumps to the ends of these regions, if that is all.
+    /// Stores the capture for jumps to the ends of these regions, if it is complete.
     pub(super) fn keep_for(self, goals: &[u32]) {
         if let Some(captured) = self.captured {
             mark::capture_for_jumps(mix(self.words, self.state), goals, &captured);
@@ -116,24 +113,24 @@ impl Carrier {
             (Some(captured), Some(operand)) => captured.push(operand),
             _ => self.captured = None,
         }
-        // Where it stands between other content.
+        // Its position among the static state.
         self.state(u64::MAX);
     }
 
-    /// What follows is the content of the variable `name`.
+    /// Begins the variable `name`.
     #[doc(hidden)]
     pub fn variable(&mut self, name: &'static str, assigned: bool) {
         self.record_state();
         (self.name, self.assigned, self.is_item) = (name, assigned, false);
     }
 
-    /// The variable at hand leads to an item of a `for` loop.
+    /// Marks the current variable as one that leads to an item of a `for` loop.
     #[doc(hidden)]
     pub fn item(&mut self) {
         self.is_item = true;
     }
 
-    /// Keeps what was handed over of items for the heads that follow.
+    /// Keeps the state of the items for the loop heads that follow.
     #[doc(hidden)]
     pub fn remember(&mut self, memory: &Memory) {
         self.record_state();
@@ -142,8 +139,8 @@ impl Carrier {
         }
     }
 
-    /// The variable `name` is opaque if it is a mutable reference, which is in
-    /// this bit of the region's suspects.
+    /// Hands over the variable `name` as opaque if it is a mutable reference, which is this bit of
+    /// the region's mutators.
     #[doc(hidden)]
     pub fn suspect(&mut self, bit: u32, name: &'static str) {
         if self.suspects >> bit & 1 != 0 {
@@ -153,8 +150,8 @@ impl Carrier {
         }
     }
 
-    /// The variable `name` is opaque if a method was called on it that may be the
-    /// user's, which is in this bit.
+    /// Hands over the variable `name` as opaque if a method was called on it that may be user code,
+    /// which is this bit.
     #[doc(hidden)]
     pub fn called(&mut self, methods: &Cell<u64>, bit: u32, name: &'static str) {
         if methods.get() >> bit & 1 != 0 {
@@ -164,7 +161,7 @@ impl Carrier {
         }
     }
 
-    /// Whether the element at this address is not yet handed over.
+    /// Tests whether the element at this address has not been handed over yet.
     pub(super) fn is_new(&mut self, address: usize) -> bool {
         let is_new = !self.elements.contains(&address);
         if is_new {
@@ -173,8 +170,8 @@ impl Carrier {
         is_new
     }
 
-    /// Hands over a traced number. It becomes a number of its own, so that it is
-    /// told apart from others that came from the same operation.
+    /// Hands over a traced number. It is replaced by a φ, so that it differs from other numbers
+    /// with the same origin.
     pub fn var(&mut self, var: &mut Var) {
         if self.is_capturing {
             return self.capture(*var);
@@ -185,8 +182,8 @@ impl Carrier {
         }
     }
 
-    /// Hands over 64 bits of what is not traced: a number, a length, the index
-    /// of a variant. Words that follow each other are recorded as one.
+    /// Hands over 64 bits of static state: a number, a length, the index of a variant. Consecutive
+    /// words are recorded as one.
     pub fn state(&mut self, bits: u64) {
         self.state = match self.words {
             0 => bits,
@@ -199,7 +196,7 @@ impl Carrier {
         }
     }
 
-    /// Tells of a traced number that cannot be replaced, because it is shared.
+    /// Hands over a traced number behind a shared reference, which cannot be replaced.
     pub fn seen(&mut self, var: &Var) {
         if self.is_capturing {
             return self.capture(*var);
@@ -213,8 +210,7 @@ impl Carrier {
         }
     }
 
-    /// Says that the variable at hand holds something that is not known. Ways
-    /// are then not merged at this point.
+    /// Marks the current variable as one with unknown content. Paths are not merged at this point.
     pub fn opaque(&mut self) {
         if self.is_capturing {
             return self.incomplete();
@@ -225,14 +221,14 @@ impl Carrier {
         }
     }
 
-    /// Whether the variable at hand was assigned as a whole, so that a reference
-    /// may lead to something else than before.
+    /// Tests whether the current variable was assigned as a whole, so that a reference may point to
+    /// something else than before.
     pub(super) fn is_assigned(&self) -> bool {
         self.assigned
     }
 
-    /// Records what is left. Returns whether all ways meet here: what is carried
-    /// is known, and there is no state in which they may differ.
+    /// Records the rest. Returns whether all paths join here: all content is known, and there is no
+    /// static state in which they may differ.
     pub(super) fn finish(mut self) -> bool {
         self.record_state();
         if self.has_fixed {
@@ -250,7 +246,7 @@ impl Carrier {
             mark::state(self.state, self.site);
             self.has_state = true;
             if self.is_item {
-                // The number of words keeps this from being 0, which is nothing.
+                // The number of words keeps the hash from being 0, the hash of no state.
                 self.items.state = mix(mix(self.items.state, self.words), self.state);
             }
             (self.words, self.state) = (0, 0);
@@ -258,8 +254,7 @@ impl Carrier {
     }
 }
 
-/// A hash that tells lists of words apart: every bit of the result depends on
-/// every bit of each word.
+/// A hash of a list of words: every bit of the result depends on every bit of each word.
 pub(super) fn mix(hash: u64, word: u64) -> u64 {
     let mut bits = (hash ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

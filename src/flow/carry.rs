@@ -1,4 +1,5 @@
-//! `Carry`: what a type hands over where ways meet; the types of the language.
+//! `Carry`: the content that a type hands over where paths join; implementations for types of the
+//! language.
 
 use core::convert::Infallible;
 use core::marker::PhantomData;
@@ -7,14 +8,13 @@ use core::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInc
 use super::Carrier;
 use crate::trace::Var;
 
-/// What a variable of this type hands over where the ways of a function meet.
+/// The content of a variable that is handed over where the paths of a function join.
 ///
-/// Functions with [`traced`](crate::traced) call this for the variables that
-/// they change. Everything that may differ from one way to another, or from
-/// one value of the type to another, has to be handed over, always in the same
-/// order: traced numbers by [`Carrier::var`], all else by [`Carrier::state`],
-/// also lengths and which variant an enum is. [Derive](derive@crate::Carry) it;
-/// by hand it looks like this:
+/// Functions with [`traced`](crate::traced) call this for the variables that they change. An
+/// implementation hands over all content that may differ between paths or between values of the
+/// type, always in the same order: traced numbers by [`Carrier::var`], everything else by
+/// [`Carrier::state`], including lengths and the variant of an enum. [Derive](derive@crate::Carry)
+/// it, or implement it like this:
 ///
 /// ```
 /// use phigrad::flow::Carrier;
@@ -38,27 +38,27 @@ use crate::trace::Var;
 /// }
 /// ```
 ///
-/// A variable of a type without `Carry` is opaque: the function stays correct,
-/// but its ways are not merged while the variable is in use.
+/// A variable of a type without `Carry` is opaque: the function stays correct, but its paths are
+/// not merged while the variable is in use.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not implement `phigrad::Carry`",
     note = "derive `phigrad::Carry`, or name the variable in `#[phigrad::traced(opaque(..))]`"
 )]
 pub trait Carry {
-    /// Whether it may hold a mutable reference or a cell, so that something else
-    /// may change by it. To say so is always safe, but ways are then not merged
-    /// where it is used. A type of plain fields alone says `false`.
+    /// True if a value may hold a mutable reference or a cell, through which something else may
+    /// change. `true` is always safe, but paths are not merged where the value is used. A type of
+    /// plain fields alone sets `false`.
     const REFERS: bool = true;
 
-    /// Whether it is a type of the language, the standard library or this crate.
+    /// True for types of the language, the standard library and this crate.
     #[doc(hidden)]
     const COMMON: bool = false;
 
-    /// Hands over all content; traced numbers are replaced on the way.
+    /// Hands over all content and replaces the traced numbers by φs.
     fn carry(&mut self, to: &mut Carrier);
 
-    /// Tells of all content that is only shared, in the same order. Also of what
-    /// never changes: values that tell the same are taken for equal.
+    /// Hands over all content behind a shared reference, in the same order, constant content
+    /// included: values that hand over the same are taken for equal.
     fn note(&self, to: &mut Carrier);
 }
 
@@ -75,7 +75,7 @@ impl Carry for Var {
     }
 }
 
-/// Types whose content is a few words, which are `$words` of `$value`.
+/// Implements `Carry` for types whose content is the words `$words` of `$value`.
 macro_rules! words {
     ($($type:ty, |$value:ident| $words:expr;)*) => {
         $(
@@ -173,7 +173,7 @@ impl<T: Carry + ?Sized> Carry for &T {
 impl<T: Carry + ?Sized> Carry for &mut T {
     const COMMON: bool = T::COMMON;
 
-    /// Content by itself does not say to which variable the reference leads.
+    /// The content does not tell which variable the reference points to.
     fn carry(&mut self, to: &mut Carrier) {
         if to.is_assigned() {
             to.opaque();
@@ -187,7 +187,7 @@ impl<T: Carry + ?Sized> Carry for &mut T {
     }
 }
 
-/// Structs and tuples: all fields, in order.
+/// Implements `Carry` for structs and tuples: all fields, in order.
 macro_rules! fields {
     ($([$($parameter:ident)*] $type:ty { $($field:tt)* })*) => {
         $(
@@ -246,8 +246,7 @@ macro_rules! inclusive_ranges {
                 fn note(&self, to: &mut Carrier) {
                     self.start().note(to);
                     self.end().note(to);
-                    // Bounds that are equal do not tell whether the last number
-                    // has been given out.
+                    // An empty range may have equal bounds.
                     to.state(u64::from(self.is_empty()));
                 }
             }

@@ -9,7 +9,7 @@ use std::vec;
 
 use super::{Carrier, Carry};
 
-/// Tells of elements, as long as somebody wants to know.
+/// Hands over elements, until the capture is incomplete.
 fn note_all<'a, T: Carry + 'a>(elements: impl IntoIterator<Item = &'a T>, to: &mut Carrier) {
     for element in elements {
         if to.is_done() {
@@ -19,7 +19,7 @@ fn note_all<'a, T: Carry + 'a>(elements: impl IntoIterator<Item = &'a T>, to: &m
     }
 }
 
-/// `Carry` for sequences, whose length is state.
+/// Implements `Carry` for sequences: the length is static state.
 macro_rules! sequence {
     ($sequence:ty) => {
         impl<T: Carry> Carry for $sequence {
@@ -120,7 +120,7 @@ impl Carry for String {
     }
 }
 
-/// What is shared by counting is only looked at.
+/// Implements `Carry` for pointers with reference counts, whose content is shared.
 macro_rules! shared {
     ($($type:ident)*) => {
         $(
@@ -142,7 +142,7 @@ macro_rules! shared {
 
 shared!(Rc Arc);
 
-/// Enums: the number of the variant, then what it holds.
+/// Implements `Carry` for enums: the index of the variant, then its content.
 macro_rules! variants {
     ($([$($parameter:ident)*] $type:ty { $($number:literal $pattern:pat => $($field:ident)?;)* })*) => {
         $(

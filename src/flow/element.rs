@@ -1,10 +1,10 @@
-//! Elements: what of a collection is handed over if only one element changed.
+//! Elements: handing over a single element of a collection if only that may have changed.
 
 use std::collections::VecDeque;
 
 use super::{Carrier, Carry};
 
-/// Collections whose elements have numbers, and do not change by being looked up.
+/// Collections with numbered elements and a lookup that changes nothing.
 pub trait Indexed {
     /// The type of an element.
     type Item;
@@ -35,27 +35,27 @@ indexed! {
     [T] VecDeque<T>;
 }
 
-/// Hands over one element of a collection; all of it, if it is not known how to
-/// find the element; or says that it is opaque. Method resolution finds the first
-/// of the three traits whose bounds hold.
+/// Hands over one element of a collection; or the whole collection, if its elements are not
+/// numbered; or marks it as opaque. Method resolution selects the first of the three traits whose
+/// bounds hold (autoref specialisation).
 #[derive(Debug)]
 pub struct Element<'a, C: ?Sized, I>(pub &'a mut C, pub &'a I);
 
-/// The element is known.
+/// Collections with known elements.
 pub trait CarriedElement {
-    /// Hands it over.
+    /// Hands over the element.
     fn hand_over(&mut self, to: &mut Carrier);
 }
 
-/// The collection is known.
+/// Collections with known content.
 pub trait CarriedWhole {
-    /// Hands it over.
+    /// Hands over the collection.
     fn hand_over(&mut self, to: &mut Carrier);
 }
 
-/// Nothing is known.
+/// Other collections.
 pub trait UncarriedElement {
-    /// Says so.
+    /// Marks the collection as opaque.
     fn hand_over(&mut self, to: &mut Carrier);
 }
 
@@ -90,7 +90,7 @@ impl<C: ?Sized, I> UncarriedElement for Element<'_, C, I> {
     }
 }
 
-/// Collections whose elements have numbers, to be looked at.
+/// Collections with numbered elements, by shared reference.
 pub trait Numbered {
     /// The type of an element.
     type Item;
@@ -136,27 +136,27 @@ impl<C: Numbered + ?Sized> Numbered for &mut C {
     }
 }
 
-/// Tells of one element of a collection and not where it is; of all of it and of
-/// the index, if it is not known how to find the element; or says that not all is
-/// known. Method resolution finds the first of the three traits whose bounds hold.
+/// Captures one element of a collection, without its index; or the whole collection and the index,
+/// if its elements are not numbered; or marks the capture as incomplete. Method resolution selects
+/// the first of the three traits whose bounds hold.
 #[derive(Debug)]
 pub struct ElementView<'a, C: ?Sized, I>(pub &'a C, pub &'a I);
 
-/// The element is known.
+/// Collections with known elements.
 pub trait ViewedElement {
-    /// Tells of it.
+    /// Captures the element.
     fn show(&self, to: &mut Carrier);
 }
 
-/// The collection and the index are known.
+/// Collections and indices with known content.
 pub trait ViewedWhole {
-    /// Tells of them.
+    /// Captures both.
     fn show(&self, to: &mut Carrier);
 }
 
-/// Nothing is known.
+/// Other collections.
 pub trait HiddenElement {
-    /// Says so.
+    /// Marks the capture as incomplete.
     fn show(&self, to: &mut Carrier);
 }
 
@@ -188,19 +188,19 @@ impl<C: ?Sized, I> HiddenElement for ElementView<'_, C, I> {
     }
 }
 
-/// Tells whether two indices are equal.
+/// Captures whether two indices are equal.
 #[derive(Debug)]
 pub struct SameIndex<'a, I, J>(pub &'a I, pub &'a J);
 
-/// They are numbers.
+/// Numbers.
 pub trait ComparedIndices {
-    /// Tells it.
+    /// Captures the result of the comparison.
     fn show(&self, to: &mut Carrier);
 }
 
-/// They are something else.
+/// Other indices.
 pub trait OtherIndices {
-    /// Says that not all is known.
+    /// Marks the capture as incomplete.
     fn show(&self, to: &mut Carrier);
 }
 

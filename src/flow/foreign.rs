@@ -1,9 +1,9 @@
-//! `Carry` for the arrays of other crates, behind features of their names.
+//! `Carry` for the arrays of other crates, behind features with their names.
 
-/// Where an array keeps its elements.
+/// The storage of an array.
 #[cfg(any(feature = "nalgebra", feature = "ndarray"))]
 pub trait Storage {
-    /// Whether it only leads to them, so that others see what is changed.
+    /// True if it borrows its elements, so that changes are seen by others.
     const IS_VIEW: bool;
 }
 

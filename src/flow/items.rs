@@ -1,9 +1,8 @@
-//! The iterator of a `for` loop: what its hidden state means for merging.
+//! The iterator of a `for` loop, whose position is hidden state.
 //!
-//! The position of an iterator is no variable, so it cannot be handed over. Most
-//! iterators stand where the number of the iteration says, and what they give
-//! out is known with it. Others are noticed by what they record: an iterator
-//! that decides or computes with traced numbers by unknown rules is opaque.
+//! The position of an iterator cannot be handed over. For most iterators it is determined by the
+//! number of items so far, and with it the items. Others are recognised by what they record: an
+//! iterator that compares or computes traced numbers, and is not [`Counted`], is opaque.
 
 use core::cell::Cell;
 use core::iter::{
@@ -18,8 +17,7 @@ use super::carrier::mix;
 use super::{Carrier, Region};
 use crate::trace::mark;
 
-/// Iterators that stand where the number of items says that they have given
-/// out, and hold nothing that was computed on the way.
+/// Iterators whose position is the number of items so far, and which hold no computed values.
 pub trait Counted {}
 
 macro_rules! counted {
@@ -67,17 +65,17 @@ counted! {
     [A, B] Chain<A, B> where A B;
 }
 
-/// Asks an iterator whether it is [`Counted`], as probes do.
+/// Tests whether an iterator is [`Counted`], as probes do.
 #[derive(Debug)]
 pub struct ItemOrder<'a, I>(pub &'a I);
 
-/// It is.
+/// Counted iterators.
 pub trait Order {
     /// `true`.
     fn is_counted(&self) -> bool;
 }
 
-/// It is not.
+/// Other iterators.
 pub trait OtherOrder {
     /// `false`.
     fn is_counted(&self) -> bool;
@@ -97,16 +95,16 @@ impl<I> OtherOrder for &ItemOrder<'_, I> {
     }
 }
 
-/// What the items of former iterations hold besides traced numbers, if the loop
-/// changes it: at a loop head nobody can get at them.
+/// The static state that the items of earlier iterations hold, if the loop changes it: at a loop
+/// head it cannot be accessed any more.
 #[derive(Debug, Default)]
 pub struct Memory {
     held: Cell<Option<Remembered>>,
-    /// Whether the body of the loop has begun and has not said that it is done.
+    /// True between the beginning of the loop's body and its end.
     inside: Cell<bool>,
 }
 
-/// A hash of state, and whether there was anything opaque.
+/// A hash of static state, and whether any content was opaque.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Remembered {
     pub(super) state: u64,
@@ -114,19 +112,19 @@ pub(super) struct Remembered {
 }
 
 impl Memory {
-    /// The body of the loop begins, which macros may leave unnoticed.
+    /// Notes that the loop's body begins; a macro may jump out of it unnoticed.
     #[inline]
     pub fn begin(&self) {
         self.inside.set(true);
     }
 
-    /// The body has handed over what it changed.
+    /// Notes that the body has handed over all that it changed.
     #[inline]
     pub fn end(&self) {
         self.inside.set(false);
     }
 
-    /// What is known of former items where the next one comes.
+    /// The state of earlier items at the loop head; opaque if the body was left unnoticed.
     fn recall(&self) -> Option<Remembered> {
         if self.inside.replace(false) {
             let held = self.held.get().unwrap_or_default();
@@ -135,7 +133,7 @@ impl Memory {
         self.held.get()
     }
 
-    /// Adds what the items of this iteration hold.
+    /// Adds the state of the items of this iteration.
     pub(super) fn add(&self, new: Remembered) {
         let old = self.held.get().unwrap_or_default();
         let state = mix(old.state, new.state);
@@ -143,19 +141,19 @@ impl Memory {
     }
 }
 
-/// The iterator of a `for` loop, which passes the loop's head with each item.
+/// The iterator of a `for` loop; it records a loop head for each item.
 #[derive(Debug)]
 pub struct Items<'a, I, F> {
     iterator: I,
     memory: &'a Memory,
     region: Region,
     counted: bool,
-    /// Whether the iterator may stand elsewhere on another way.
+    /// True if the iterator's position may differ between paths.
     unknown: bool,
     carry: F,
 }
 
-/// The items of `iterator`, whose loop is `region`; `carry` hands one over.
+/// The items of `iterator`, whose loop is `region`; `carry` hands over an item.
 #[inline]
 pub fn items<I: Iterator, F: FnMut(&mut I::Item, &mut Carrier)>(
     counted: bool,

@@ -1,10 +1,10 @@
-//! Control flow of annotated functions: regions, and what is carried to the
-//! points where their ways meet.
+//! Run-time support for annotated functions: regions, and the values carried to joins.
 //!
-//! [`traced`](crate::traced) rewrites a function so that it enters a [`Region`]
-//! at each control-flow keyword, and hands over the variables that were changed
-//! when the ways meet again and at each loop head. [`Carry`] says what a type
-//! has to hand over. What else is here serves generated code alone.
+//! [`traced`](crate::traced) rewrites a function: it enters a [`Region`] at each control-flow
+//! keyword, and hands over the changed variables to a [`Carrier`] where the region ends and at each
+//! loop head. [`Carry`] says what a type hands over. The other items are called by generated code
+//! only: probes, which find out what the type of a variable implements (`probe`, `element`,
+//! `known_aliasing`), the iterator of a `for` loop (`items`) and the operator `?` (`try_operator`).
 
 mod carrier;
 mod carry;

@@ -1,9 +1,9 @@
-//! Probes: find out from a variable, not from its type's bounds, what can be
-//! carried.
+//! Probes: generated code asks by them which traits the type of a variable implements, without
+//! bounds.
 //!
-//! Each is a type with two traits that have a method of the same name. Method
-//! resolution finds the one on the probe itself first, if its bounds hold, and
-//! otherwise the one on a reference to the probe.
+//! Each is a type with two traits that have a method of the same name. Method resolution selects
+//! the implementation for the probe itself if its bounds hold, and otherwise the one for a
+//! reference to the probe (autoref specialisation).
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -11,19 +11,19 @@ use core::marker::PhantomData;
 use super::steady::Steady;
 use super::{Carrier, Carry};
 
-/// Hands over a variable, or says that it is opaque.
+/// Hands over a variable, or marks it as opaque.
 #[derive(Debug)]
 pub struct Probe<'a, T: ?Sized>(pub &'a mut T);
 
-/// The content is known.
+/// Types with `Carry`.
 pub trait Carried {
-    /// Hands it over.
+    /// Hands over the variable.
     fn hand_over(&mut self, to: &mut Carrier);
 }
 
-/// The content is not known.
+/// Other types.
 pub trait Uncarried {
-    /// Says so.
+    /// Marks the variable as opaque.
     fn hand_over(&mut self, to: &mut Carrier);
 }
 
@@ -41,19 +41,19 @@ impl<T: ?Sized> Uncarried for &mut Probe<'_, T> {
     }
 }
 
-/// Tells of a variable, or says that not all is known.
+/// Captures a variable, or marks the capture as incomplete.
 #[derive(Debug)]
 pub struct View<'a, T: ?Sized>(pub &'a T);
 
-/// The content is known.
+/// Types with `Carry`.
 pub trait Viewed {
-    /// Tells of it.
+    /// Captures the variable.
     fn show(&self, to: &mut Carrier);
 }
 
-/// The content is not known.
+/// Other types.
 pub trait Hidden {
-    /// Says so.
+    /// Marks the capture as incomplete.
     fn show(&self, to: &mut Carrier);
 }
 
@@ -71,18 +71,18 @@ impl<T: ?Sized> Hidden for &View<'_, T> {
     }
 }
 
-/// Asks whether a variable is a mutable reference: such a variable may have
-/// been lent to something that changes what is behind. Only its type is looked at.
+/// Tests whether a variable is a mutable reference, which may have been lent to something that
+/// changes its target. Only the type is used.
 #[derive(Debug)]
 pub struct Reach<'a, T: ?Sized>(pub Option<&'a T>);
 
-/// It is a mutable reference.
+/// Mutable references.
 pub trait Reaches {
     /// `true`.
     fn reaches(&self) -> bool;
 }
 
-/// It is not.
+/// Other types.
 pub trait NoReference {
     /// `false`.
     fn reaches(&self) -> bool;
@@ -102,27 +102,26 @@ impl<T: ?Sized> NoReference for &Reach<'_, T> {
     }
 }
 
-/// Asks whether a variable may hold a mutable reference or a cell, so that
-/// something else that is in use when the variable is not may change by it. What
-/// is asked is a reference to a reference to this, so that there is an order of
-/// three: by value, with one reference more, with one less. Only its type is looked
-/// at.
+/// Tests whether a variable may hold a mutable reference or a cell, through which something else
+/// may change while the variable is not in use. Called on a reference to a reference to this, which
+/// gives three implementations an order: by value, with one reference more, with one less. Only the
+/// type is used.
 #[derive(Debug)]
 pub struct Hold<'a, T: ?Sized>(pub Option<&'a T>);
 
-/// Its type says.
+/// Types with `Carry`.
 pub trait Holds {
-    /// Whether it may.
+    /// True if it may.
     fn holds(&self) -> bool;
 }
 
-/// It is `Steady`.
+/// Types with `KnownAliasing`.
 pub trait HoldsSteadily {
-    /// Whether it may.
+    /// True if it may.
     fn holds(&self) -> bool;
 }
 
-/// It is not known.
+/// Other types.
 pub trait MayHold {
     /// `true`.
     fn holds(&self) -> bool;
@@ -149,13 +148,13 @@ impl<T: ?Sized> MayHold for Hold<'_, T> {
     }
 }
 
-/// Asks whether a type's methods are those of the standard library, where the
-/// name of one says that it changes nothing. There are three answers, as above.
+/// Tests whether the methods of a type are those of the standard library, whose names tell which of
+/// them change nothing. There are three answers, as for [`Hold`].
 #[derive(Debug)]
 pub struct Own<T: ?Sized>(PhantomData<T>);
 
 impl<T: ?Sized> Own<T> {
-    /// Asks of the type of a place, which is not looked at.
+    /// Takes the type of a place, which is not evaluated.
     #[inline]
     pub fn of<'a>(_: impl FnOnce() -> &'a T) -> Self
     where
@@ -165,21 +164,21 @@ impl<T: ?Sized> Own<T> {
     }
 }
 
-/// Its `Carry` says.
+/// Types with `Carry`.
 pub trait OwnMethods {
-    /// Notes in this bit that they may be the user's.
+    /// Sets this bit if the methods may be user code.
     fn note(&self, methods: &Cell<u64>, bit: u32);
 }
 
-/// It is `Steady`.
+/// Types with `KnownAliasing`.
 pub trait SteadyMethods {
-    /// Notes nothing.
+    /// Sets nothing.
     fn note(&self, methods: &Cell<u64>, bit: u32);
 }
 
-/// It is not known.
+/// Other types.
 pub trait OtherMethods {
-    /// Notes in this bit that they may be the user's.
+    /// Sets this bit.
     fn note(&self, methods: &Cell<u64>, bit: u32);
 }
 

@@ -1,20 +1,20 @@
-//! The question mark, which is not yet a trait of the stable language.
+//! The operator `?`, whose trait is not stable yet.
 
 use core::convert::Infallible;
 use core::ops::ControlFlow;
 
 use super::Carrier;
 
-/// Types that `?` is used on: go on with the output, or leave the function with
-/// the residual.
+/// Types with the operator `?`: it evaluates to the output, or returns the residual from the
+/// function.
 #[diagnostic::on_unimplemented(message = "`?` on `{Self}` is not known to `#[phigrad::traced]`")]
 pub trait Question {
-    /// What `?` evaluates to.
+    /// The value of the expression.
     type Output;
-    /// What the function returns otherwise, before it is converted.
+    /// The value that the function returns otherwise, before conversion.
     type Residual: Residual;
 
-    /// Tells which it is.
+    /// Tests which of the two it is.
     fn branch(self) -> ControlFlow<Self::Residual, Self::Output>;
 }
 
@@ -54,10 +54,10 @@ impl<B, C> Question for ControlFlow<B, C> {
     }
 }
 
-/// What `?` leaves a function with.
+/// The value that `?` returns from a function.
 pub trait Residual {
-    /// Tells of it. Its type may not be known yet where `?` stands, so what is in
-    /// an error is opaque.
+    /// Hands it over. Its type may not be inferred yet where `?` stands, so the content of an error
+    /// is opaque.
     fn hand_over(&self, to: &mut Carrier);
 }
 

@@ -1,4 +1,4 @@
-//! Regions: the calls that generated code makes at its keywords.
+//! Regions: the calls that generated code makes at control-flow keywords.
 
 use core::panic::Location;
 
@@ -6,21 +6,20 @@ use super::Carrier;
 use crate::trace::mark::Ending;
 use crate::trace::{Site, mark};
 
-/// A region that was entered. It may be forgotten: a region that is never
-/// joined, because control left it, ends with the one around it.
+/// A region that was entered. It need not be joined: if a jump leaves it, it ends with the region
+/// around it.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
     /// The id in this run; 0 if nothing is recorded.
     id: u32,
     site: Site,
-    /// Differs from what it is later if there was a guard meanwhile.
+    /// A hash of the guards passed before it.
     guards: u64,
-    /// The number of guards before it whose ways have not met.
+    /// The number of guards before it since which paths have not joined.
     parted: u32,
-    /// Whether a jump may leave what is inside.
+    /// True if a jump may leave a region inside.
     jumps: bool,
-    /// A bit for each variable that turned out to be a mutable reference that
-    /// the code inside may have lent out.
+    /// A bit for each variable that is a mutable reference that the code inside may have lent.
     suspects: u64,
 }
 
@@ -33,8 +32,8 @@ pub fn enter() -> Region {
     Region { id, site, guards, parted: mark::parted(), jumps: true, suspects: 0 }
 }
 
-/// Ends `region`, and all that are open inside, with `value` as its result and
-/// what `carry` hands over.
+/// Ends `region`, and all that are open inside, with the result `value`; `carry` hands over the
+/// carried variables.
 #[inline]
 pub fn join<T>(region: Region, value: T, carry: impl FnOnce(&mut T, &mut Carrier)) -> T {
     let mut value = value;
@@ -43,20 +42,20 @@ pub fn join<T>(region: Region, value: T, carry: impl FnOnce(&mut T, &mut Carrier
 }
 
 impl Region {
-    /// Notes which of the variables that may be lent are mutable references.
+    /// Sets the bits of the variables that are mutable references.
     #[inline]
     pub fn suspecting(self, suspects: u64) -> Region {
         Region { suspects, ..self }
     }
 
-    /// Says that no jump leaves what is inside: its regions are all joined.
+    /// States that no jump leaves a region inside: they are all joined.
     #[inline]
     pub fn without_jumps(self) -> Region {
         Region { jumps: false, ..self }
     }
 
-    /// Captures what the region is given, if that is asked for; nothing may have
-    /// been recorded since it was entered.
+    /// Captures the live-in values of the region, if that is asked for; nothing may have been
+    /// recorded since it was entered.
     #[inline]
     pub fn capture(self, note: impl FnOnce(&mut Carrier)) -> Region {
         if self.is_open() && mark::captures() {
@@ -67,8 +66,8 @@ impl Region {
         self
     }
 
-    /// Captures what the region is given and what of it is carried to the ends of
-    /// these regions, to which jumps lead from inside.
+    /// Captures the live-in values together with the values carried to the ends of `targets`, to
+    /// which jumps lead from inside.
     #[inline]
     pub fn capture_for_jumps<const N: usize>(
         self,
@@ -83,21 +82,21 @@ impl Region {
         self
     }
 
-    /// Passes the head of a loop through items, with what `carry` hands over.
+    /// Passes the head of a `for` loop.
     #[inline]
     pub fn iterate(self, carry: impl FnOnce(&mut Carrier)) {
         self.end(Ending::Item, carry);
     }
 
-    /// Passes the head of another loop, with what `carry` hands over: all that
-    /// decides how the loop goes on.
+    /// Passes the head of another loop; `carry` hands over all that determines how the loop
+    /// continues.
     #[inline]
     pub fn again(self, carry: impl FnOnce(&mut Carrier)) {
         self.end(Ending::Iteration, carry);
     }
 
-    /// Ends the region or an iteration. Where there is only one way, nothing
-    /// needs to be carried: what comes next is told by what came before.
+    /// Ends the region or an iteration. On a single path nothing has to be carried: the
+    /// continuation follows from the path before.
     #[inline]
     fn end(self, ending: Ending, carry: impl FnOnce(&mut Carrier)) {
         let one_way = !self.jumps && mark::parted() == self.parted;
@@ -111,7 +110,7 @@ impl Region {
         }
     }
 
-    /// Adds what `carry` hands over to the loop head that was just passed.
+    /// Adds variables to the loop head that was just passed.
     #[inline]
     pub fn also(self, carry: impl FnOnce(&mut Carrier)) {
         if self.is_open() && mark::carries() {
@@ -121,22 +120,22 @@ impl Region {
         }
     }
 
-    /// Whether anything is recorded.
+    /// Tests whether anything is recorded.
     #[inline]
     pub(super) fn is_open(self) -> bool {
         self.id != 0
     }
 
-    /// Whether a guard was passed since it was entered.
+    /// Tests whether a guard was passed since the region was entered.
     #[inline]
     pub(super) fn has_decided(self) -> bool {
         mark::progress().0 != self.guards
     }
 }
 
-/// The ways of a region, entered after these guards, do not meet, if there were any in it: those
-/// that come here from elsewhere may differ in state, on whichever this is.
-// Not inlined, and not given the region: that would be in memory then, on all ways.
+/// Notes that the paths of a region, entered after these guards, do not join here, if it passed any
+/// guard: on paths from elsewhere the static state may differ.
+// Not inlined, and without the region as argument: that would force it into memory on all paths.
 #[cold]
 #[inline(never)]
 fn stay_apart(guards: u64, parted: u32) {

@@ -1,4 +1,4 @@
-//! Types that are not carried, but by which nothing else changes.
+//! Types without `Carry` of which it is known whether something else may change through them.
 
 use core::iter::{Chain, Cloned, Copied, Cycle, Enumerate, Peekable, Rev, Skip, StepBy, Take, Zip};
 use core::{array, slice, str};
@@ -10,11 +10,11 @@ use super::Carry;
 
 /// Types of which it is known whether they hold a mutable reference or a cell.
 pub trait Steady {
-    /// Whether they may.
+    /// True if they may hold one.
     const REFERS: bool;
 }
 
-/// What refers if its parts do, which have `Carry`, or are of this kind.
+/// Implements `KnownAliasing` for types that hold what their parameters hold.
 macro_rules! steady {
     ($([$($parameters:tt)*] $type:ty, $($part:ident: $bound:ident)*;)*) => {
         $(
@@ -64,7 +64,7 @@ impl<T: Steady + ?Sized> Steady for &T {
     const REFERS: bool = T::REFERS;
 }
 
-/// A function can change only what is static.
+/// A function can change statics only.
 macro_rules! functions {
     ($([$($parameter:ident)*])*) => {
         $(

@@ -1,8 +1,8 @@
-//! Cutting repeats: some of their iterations become single steps, the others stay
-//! repeats. Values keep their ids.
+//! Loop splitting: some iterations of a loop in the tree are peeled into single steps, the others
+//! stay loops. Values keep their ids.
 //!
-//! What goes through the values of a repeat, one further in each iteration, is one
-//! access of a loop to another's values; so it is cut where these are cut.
+//! A loop that reads another loop's values with a stride reads them by one array access; so it is
+//! split where the other one is split.
 
 use std::sync::Arc;
 
@@ -17,28 +17,28 @@ use crate::entity::Entity;
 use crate::op::MAX_ARITY;
 use crate::trace;
 
-/// Some iterations of a repeat that is cut.
+/// Consecutive iterations of a loop that is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     start: usize,
     end: usize,
-    /// Whether they become single steps.
+    /// True if they become single steps.
     is_single: bool,
 }
 
 impl Piece {
-    /// The only piece of `repeat` if all of it becomes single steps.
+    /// The only piece of `whole` if all of it is peeled.
     fn all_single(repeat: &Repeat) -> Vec<Piece> {
         vec![Piece { start: 0, end: repeat.times, is_single: true }]
     }
 }
 
-/// The repeats that are cut, with their pieces in order.
+/// The loops to split, with their pieces in order.
 type Cuts = HashMap<RepeatId, Vec<Piece>>;
 
 impl Tree {
-    /// Makes single steps of iteration number `at` of the repeat that is step number
-    /// `step` of `basic_block`, and of all that cannot be a repeat any more.
+    /// Peels iteration number `at` of the loop that is step number `step` of `basic_block`, and
+    /// splits all loops that depend on it.
     pub(super) fn cut(&mut self, basic_block: BasicBlock, step: usize, at: usize) {
         let Some(&Step::Repeat(id)) = self.basic_blocks[basic_block].steps.get(step) else {
             return;
@@ -49,7 +49,7 @@ impl Tree {
         self.apply(&cuts, basic_blocks);
     }
 
-    /// Makes single steps of all repeats inside these instances.
+    /// Peels all iterations of all loops inside these instances.
     pub(super) fn expand_in(&mut self, instances: impl Iterator<Item = Instance>) {
         if !self.has_repeats() {
             return;
@@ -85,12 +85,12 @@ impl Tree {
         }
     }
 
-    /// Adds those that go through the values of others that are cut, where they are.
+    /// Adds the loops that read values of split loops with a stride, split at the same places.
     /// Returns whether there are any.
     fn cut_others(&self, cuts: &mut Cuts) -> bool {
         let count = cuts.len();
         let Some(first) = cuts.keys().map(|&id| self.repeats[id].first).min() else { return false };
-        // They use what is older.
+        // A loop reads values of older loops only.
         let is_later = |other: &RepeatId| {
             let other = &self.repeats[*other];
             other.goes_through_values && other.times > 0 && other.first > first
@@ -112,7 +112,7 @@ impl Tree {
         cuts.len() > count
     }
 
-    /// Makes single steps of all repeats.
+    /// Peels all iterations of all loops.
     pub(super) fn expand_all(&mut self) {
         let whole = |(id, repeat): (RepeatId, &Repeat)| (id, Piece::all_single(repeat));
         let alive = self.repeats.iter().filter(|(_, repeat)| repeat.times > 0);
@@ -120,8 +120,8 @@ impl Tree {
         self.apply(&cuts, None);
     }
 
-    /// The pieces of a repeat that is cut at these iterations. Those that are not worth
-    /// being a repeat are single, too.
+    /// The pieces of a loop that is split at these iterations. Pieces too short to be a loop are
+    /// peeled, too.
     fn pieces(
         &self,
         id: RepeatId,
@@ -145,7 +145,8 @@ impl Tree {
         pieces
     }
 
-    /// Where what `id` goes through is cut: in which of its own iterations, and how.
+    /// For each operand of `id` that reads a split loop with a stride: the iterations of `id` at
+    /// which it passes a split, and the read itself.
     fn sources<'a>(&self, id: RepeatId, cuts: &'a Cuts) -> (Vec<usize>, Vec<Cut<'a>>) {
         let (mut bounds, mut sources) = (Vec::new(), Vec::new());
         let repeat = &self.repeats[id];
@@ -163,8 +164,7 @@ impl Tree {
         (bounds, sources)
     }
 
-    /// Puts the pieces in place of the repeats, which are in the basic block `only`, if it is
-    /// said.
+    /// Replaces the loops by their pieces, in the basic block `only` or in all.
     fn apply(&mut self, cuts: &Cuts, only: Option<BasicBlock>) {
         let mut ids: Vec<RepeatId> = cuts.keys().copied().collect();
         ids.sort_unstable();
@@ -179,7 +179,7 @@ impl Tree {
         }
     }
 
-    /// Makes the pieces of one repeat, which is no more. Returns the steps that they are.
+    /// Replaces a loop by its pieces. Returns their steps.
     fn apply_to(&mut self, id: RepeatId, pieces: &[Piece]) -> Vec<Step> {
         let nothing = Repeat::nothing(self.input(0));
         let whole = core::mem::replace(&mut self.repeats[id], nothing);
@@ -199,7 +199,7 @@ impl Tree {
         steps
     }
 
-    /// Appends the steps of some iterations to `steps`; returns the origins of the values.
+    /// Appends the steps of iterations `start..end` to `steps`; returns the origins of the values.
     fn single(
         &mut self,
         whole: &Repeat,
@@ -230,7 +230,7 @@ impl Tree {
         origins
     }
 
-    /// Puts these steps in place of the repeats in `basic_block`.
+    /// Replaces loops in `basic_block` by these steps.
     fn replace_steps(&mut self, basic_block: BasicBlock, steps: &HashMap<RepeatId, Vec<Step>>) {
         let is_replaced = |step: &Step| matches!(step, Step::Repeat(id) if steps.contains_key(id));
         if !self.basic_blocks[basic_block].steps.iter().any(is_replaced) {
@@ -239,7 +239,7 @@ impl Tree {
         let data = &mut self.basic_blocks[basic_block];
         let short = core::mem::take(&mut data.steps);
         let (mut long, count) = (Vec::new(), short.len());
-        // How many steps there are now in place of so many.
+        // The new index of each old step.
         let mut places = Vec::with_capacity(count + 1);
         for step in short {
             places.push(long.len());
@@ -256,18 +256,18 @@ impl Tree {
     }
 }
 
-/// How something goes through the values of a repeat that is cut.
+/// A read with a stride of the values of a loop that is split.
 struct Cut<'a> {
     pieces: &'a [Piece],
-    /// In the first iteration it is in this one of them.
+    /// The iteration that is read in the first iteration of the reader.
     from: usize,
-    /// And in each iteration so many further.
+    /// The stride, in iterations.
     by: i64,
 }
 
 impl Cut<'_> {
-    /// In which iteration it is first past the bound before iteration number `bound` of
-    /// the other; 0 if it never is before it.
+    /// The first iteration of the reader that reads at or past iteration number `bound`; 0 if none
+    /// reads before it.
     fn reaches(&self, bound: usize) -> usize {
         let (from, bound) = (self.from as i64, bound as i64);
         let iteration = match self.by > 0 {
@@ -277,7 +277,7 @@ impl Cut<'_> {
         usize::try_from(iteration).unwrap_or(0)
     }
 
-    /// Whether it is at a single step in this iteration.
+    /// Tests whether the reader reads a peeled iteration in this iteration.
     fn is_single_at(&self, iteration: usize) -> bool {
         let at = self.from as i64 + self.by * iteration as i64;
         let is_in = |piece: &&Piece| (piece.start as i64..piece.end as i64).contains(&at);
@@ -286,12 +286,12 @@ impl Cut<'_> {
 }
 
 impl Repeat {
-    /// What is left of a repeat that was cut.
+    /// Takes the place of a loop that was split.
     fn nothing(first: Value) -> Repeat {
         Repeat { first, times: 0, goes_through_values: false, is_piece: false, body: Vec::new() }
     }
 
-    /// Those of its iterations, as a repeat of their own.
+    /// A loop of iterations `start..end`.
     fn piece(&self, start: usize, end: usize) -> Repeat {
         let slot = |slot: &Slot| match slot {
             Slot::Value { by, .. } => Slot::Value { first: self.operand(slot, start), by: *by },
@@ -313,7 +313,7 @@ impl Repeat {
         Repeat { first, times: end - start, is_piece: true, body, ..*self }
     }
 
-    /// What the operand `slot`, which is no table, is in an iteration.
+    /// The value of an operand, which is not a table, in an iteration.
     pub(super) fn operand(&self, slot: &Slot, iteration: usize) -> Value {
         match slot {
             Slot::Value { first, by } => {
@@ -324,7 +324,7 @@ impl Repeat {
                 Some(earlier) => self.value(*at, earlier),
                 None => firsts[iteration],
             },
-            // It has no value there before it is cut.
+            // Table entries get values only when they are peeled.
             Slot::Table(_) => self.first,
         }
     }

@@ -1,11 +1,10 @@
 //! Emission: makes the graph of the merged traces.
 //!
-//! Each value becomes a node, in order, nothing shared or folded. A region with
-//! one exit becomes a region of the graph whose φs are what is carried. If it
-//! has several, its first φ is the number of the exit, and branches on that
-//! follow it; the other φs serve all exits.
+//! Each value becomes a node, in order, nothing shared or folded. A region with one exit becomes a
+//! region of the graph whose φs are the carried values. If it has several, its first φ is the
+//! number of the exit and is followed by branches on it; the other φs serve all exits.
 //!
-//! A repeat becomes a loop (`emit_repeats`).
+//! A loop in the tree becomes a loop of the graph (`emit_loops`).
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -18,11 +17,11 @@ use crate::op::Op;
 use crate::ssa::{self, Block, Graph, Item, Node, PlaceId, Region, inputs_first};
 use crate::trace::Site;
 
-/// What is left to do, innermost last.
+/// The work list, innermost last.
 enum Task {
-    /// Fill the block with the basic block, which is inside this instance.
+    /// Fills `block` with the basic block, which is inside this instance.
     Fill(BasicBlock, Block, Option<Instance>),
-    /// The region has been filled; go on with its tails.
+    /// The region has been filled; continues with its tails.
     GoOn {
         region: Region,
         instance: Instance,
@@ -32,7 +31,7 @@ enum Task {
     },
 }
 
-/// The graph of `tree`, in which each end is known.
+/// The graph of `tree`. Every walked block has an end.
 pub(super) fn emit(tree: &Tree) -> Graph {
     let graph = Graph::without_nodes(tree.active, tree.inactive);
     let mut tasks = vec![Task::Fill(tree.root(), graph.root(), None)];
@@ -50,7 +49,7 @@ pub(super) fn emit(tree: &Tree) -> Graph {
                 emitter.fill(basic_block, block, inside, &mut tasks);
             }
             Task::GoOn { region, instance, tails, after, inside } => {
-                // It was shared, and where it ends is not known.
+                // It was shared, and no exit of it is known.
                 if tails.is_empty() {
                     emitter.never(after, inside);
                     continue;
@@ -68,7 +67,7 @@ pub(super) fn emit(tree: &Tree) -> Graph {
 pub(super) struct Emitter<'a> {
     pub(super) tree: &'a Tree,
     pub(super) graph: Graph,
-    /// The nodes of values, by the places of their origins.
+    /// The node of each value, by the index of its origin.
     nodes: Vec<Option<Node>>,
     pub(super) loops: Loops,
     constants: HashMap<u64, Node>,
@@ -130,12 +129,12 @@ impl Emitter<'_> {
                 }
                 self.graph.blocks[block].end = ssa::End::Return(all);
             }
-            // A side that is known only as far as it was shared.
+            // A path that was shared up to here only.
             End::Open => self.never(block, inside),
         }
     }
 
-    /// Ends `block`, which is inside this instance, with a guard that never holds.
+    /// Ends `block`, which is inside this instance, with a guard that always fails.
     fn never(&mut self, block: Block, inside: Option<Instance>) {
         let never = self.constant(0.0);
         let stop = Item::Guard { condition: never, expect: true };
@@ -145,8 +144,8 @@ impl Emitter<'_> {
         data.end = ssa::End::Return(core::iter::repeat_n(never, count).collect());
     }
 
-    /// Defines the φs of `region`, which is complete, and what is carried by
-    /// each exit. Returns the blocks where the exits go on, in order.
+    /// Defines the φs of `region`, which is complete, as the values carried by each exit. Returns
+    /// the block after each exit, in order.
     fn after_region(
         &mut self,
         region: Region,
@@ -195,7 +194,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The node of `value` in `block`, where the list of items ends.
+    /// The node of `value`, at the current end of `block`.
     pub(super) fn node(&mut self, value: Value, block: Block) -> Node {
         let index = match self.tree.values.place(value) {
             values::Place::Origin(index) => index,
@@ -207,7 +206,7 @@ impl Emitter<'_> {
         let node = match self.tree.values[value] {
             Origin::Input(number) => self.graph.push_input(number),
             Origin::Const(bits) => self.constant(f64::from_bits(bits)),
-            // The walk refuses what is not visible.
+            // The walk rejects values that are not visible.
             Origin::Apply(..) | Origin::Carried | Origin::Repeated => self.constant(f64::NAN),
         };
         self.nodes[index] = Some(node);
@@ -225,9 +224,9 @@ impl Emitter<'_> {
     }
 }
 
-/// What the ends of a region pass on.
+/// The results of a region.
 struct Layout {
-    /// Whether the number of the exit comes first.
+    /// True if the number of the exit comes first.
     selected: bool,
     /// The largest number of values carried by an exit.
     carried: usize,

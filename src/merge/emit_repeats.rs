@@ -1,7 +1,7 @@
-//! Emission of repeats: each becomes a loop.
+//! Emission of the loops in the tree.
 //!
-//! The values of its last iteration that are used later become φs, others are
-//! elements of histories.
+//! Values of the last iteration that are used after the loop become φs, those of other iterations
+//! are elements of saved arrays.
 
 use std::sync::Arc;
 
@@ -16,26 +16,26 @@ use crate::entity::{Entity, PrimaryMap};
 use crate::op::Op;
 use crate::ssa::{self, AccessData, Array, ArrayData, Block, Item, Node, Table};
 
-/// The loops of a graph that is being made.
+/// The loops of the graph under construction.
 pub(super) struct Loops {
-    /// For each part of each repeat whether its last value is used later.
+    /// For each step of each loop whether its last value is used after the loop.
     lasts: PrimaryMap<RepeatId, Vec<bool>>,
     made: HashMap<RepeatId, Made>,
-    /// The active and the inactive inputs.
+    /// The arrays of active and of inactive inputs.
     rows: [Option<Array>; 2],
     histories: HashMap<Node, Array>,
-    /// Values of repeats that were read.
+    /// The elements already read, by block and value.
     elements: HashMap<(Block, Value), Node>,
 }
 
-/// A loop, part by part.
+/// An emitted loop, step by step.
 struct Made {
     nodes: Vec<Node>,
-    /// What its last values are called outside; the node itself if nothing asks.
+    /// The values after the loop: φs, or the node itself for unused ones.
     lasts: Vec<Node>,
 }
 
-/// What an operand of a part is in the graph.
+/// An operand of a step of a loop.
 enum Operand {
     Own(usize),
     Entry(usize),
@@ -43,7 +43,7 @@ enum Operand {
     Element(Array, u32, i32),
 }
 
-/// What an entry φ is in the next iteration.
+/// The next value of an entry φ.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Own(usize),
@@ -82,7 +82,7 @@ impl Loops {
         loops
     }
 
-    /// Something uses `value`.
+    /// Notes a use of `value`.
     fn note(&mut self, tree: &Tree, value: Value) {
         if let Place::Repeat(id) = tree.values.place(value) {
             let (part, iteration) = tree.repeats[id].part(value);
@@ -94,7 +94,7 @@ impl Loops {
 }
 
 impl Emitter<'_> {
-    /// Appends the loop of a repeat to `block`.
+    /// Appends a loop to `block`.
     pub(super) fn repeat(&mut self, id: RepeatId, block: Block) {
         let repeat = &self.tree.repeats[id];
         let sites = repeat.body.iter().find_map(|part| match part {
@@ -156,8 +156,8 @@ impl Emitter<'_> {
         self.loops.made.insert(id, Made { nodes, lasts });
     }
 
-    /// What an operand is in a loop that will stand at the end of `block`. It may be
-    /// carried by entry φs, with these next and first values.
+    /// The operand by `rule` for a loop at the end of `block`. It may need entry φs, with next
+    /// values `nexts` and first values `all_firsts`.
     fn slot(
         &mut self,
         slot: &Slot,
@@ -192,8 +192,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The value `first`, and in each iteration that many further: inputs, or what was
-    /// computed in an earlier loop.
+    /// The values `first + stride · iteration`: inputs, or values of an earlier loop.
     fn row(&mut self, first: Value, by: i64) -> Operand {
         let (index, tree) = (first.index(), self.tree);
         let (array, base, stride) = match tree.values.place(first) {
@@ -210,12 +209,12 @@ impl Emitter<'_> {
             Place::Repeat(id) => {
                 let (part, iteration) = tree.repeats[id].part(first);
                 let node = self.loops.made.get(&id).map(|made| made.nodes[part]);
-                // What is visible has been made.
+                // Visible values have been emitted.
                 let Some(node) = node else { return Operand::Node(self.constant(f64::NAN)) };
                 (self.saved(node), iteration, by / tree.repeats[id].body.len() as i64)
             }
         };
-        // As many as there are numbers of events.
+        // Both fit, as there are fewer events than indices.
         Operand::Element(array, base as u32, stride as i32)
     }
 
@@ -224,8 +223,7 @@ impl Emitter<'_> {
         *self.loops.histories.entry(node).or_insert_with(|| array.push(ArrayData::Saved(node)))
     }
 
-    /// The node of `value`, which was computed in a repeat, in `block`, where the list
-    /// of items ends.
+    /// The node of `value`, which was computed in a loop, at the current end of `block`.
     pub(super) fn repeated(&mut self, id: RepeatId, value: Value, block: Block) -> Node {
         let repeat = &self.tree.repeats[id];
         let (part, iteration) = repeat.part(value);

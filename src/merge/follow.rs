@@ -1,5 +1,4 @@
-//! Following a repeat of the tree along a trace, event by event, without making
-//! anything of it.
+//! Compares a loop in the tree with a trace, event by event.
 
 use super::repeat::{Part, Repeat, RepeatId, Slot};
 use super::tree::{Origin, Value};
@@ -7,15 +6,15 @@ use super::walk::Walk;
 use crate::op::Op;
 use crate::trace::{Event, Operand, Role, Trace};
 
-/// How far a trace does what a repeat stands for.
+/// The extent to which a trace agrees with a loop.
 pub(super) struct Followed {
-    /// In so many iterations.
+    /// The number of iterations that agree.
     pub(super) iterations: usize,
-    /// The event with which it then takes the other side of a guard, if it does.
+    /// The event at which the trace then takes the other branch of a guard, if it does.
     pub(super) other_side: Option<usize>,
 }
 
-/// An operand, as known to the tree.
+/// The tree's counterpart of an operand.
 #[derive(Clone, Copy)]
 enum Found {
     Constant(u64),
@@ -23,7 +22,7 @@ enum Found {
 }
 
 impl Walk<'_> {
-    /// How far `trace` does from the next event on what the repeat `id` stands for.
+    /// The extent to which `trace`, from the next event on, agrees with loop `id`.
     pub(super) fn follows(&self, trace: &Trace<'_>, id: RepeatId) -> Followed {
         let (repeat, start) = (&self.tree.repeats[id], self.known.len());
         let period = repeat.body.len();
@@ -42,7 +41,7 @@ impl Walk<'_> {
         Followed { iterations: repeat.times, other_side: None }
     }
 
-    /// Whether `event` is this part of `repeat` in an iteration.
+    /// Tests whether `event` is this step of the loop in an iteration.
     fn is_part(
         &self,
         trace: &Trace<'_>,
@@ -69,8 +68,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether `event`, which is not this part of `repeat`, is its guard with another
-    /// outcome, or reads out another number.
+    /// Tests whether `event` is this guard of the loop with the other outcome, or escapes another
+    /// number.
     fn is_other_side(
         &self,
         trace: &Trace<'_>,
@@ -80,7 +79,7 @@ impl Walk<'_> {
         iteration: usize,
     ) -> bool {
         let Part::Apply { op, slots, outcome: Some(_), .. } = part else { return false };
-        // Of numbers that are read out the second operand is which one it was.
+        // The second operand of an escape is the number that escaped.
         let compared = if *op == Op::Same { 1 } else { slots.len() };
         event.role() == Role::Guard
             && *op == event.op()
@@ -91,7 +90,7 @@ impl Walk<'_> {
                 .all(|(slot, operand)| self.is_operand(trace, repeat, slot, operand, iteration))
     }
 
-    /// Whether `operand` is what `repeat` has there in an iteration.
+    /// Tests whether `operand` follows `rule` in an iteration.
     fn is_operand(
         &self,
         trace: &Trace<'_>,
@@ -111,7 +110,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What `operand` of an event in `repeat`, which begins with the next event, is.
+    /// The counterpart of `operand` of an event in the loop, which begins with the next event.
     fn found(&self, trace: &Trace<'_>, repeat: &Repeat, operand: Operand) -> Option<Found> {
         let event = match operand {
             Operand::Constant(value) => return Some(Found::Constant(value.to_bits())),

@@ -1,5 +1,5 @@
-//! What is known of regions while they are walked through: what they were given,
-//! on which it rests that they share their sides.
+//! Live-in values of regions and iterations, as far as the walks have seen them: two instances
+//! share paths only if their live-in values correspond.
 
 use smallvec::SmallVec;
 
@@ -8,17 +8,17 @@ use super::tree::{Instance, Knowledge, LiveIn, Origin, Value};
 use super::walk::{Stop, Walk};
 use crate::trace::{ForJumps, Operand, Trace};
 
-/// What something is given for.
+/// What live-in values determine.
 #[derive(Clone, Copy)]
 enum About {
-    /// All that it does.
+    /// The whole region.
     All,
-    /// Its jumps to elsewhere.
+    /// The values carried by its jumps.
     Jumps,
 }
 
 impl Walk<'_> {
-    /// Notes what the region that is being entered was given.
+    /// Notes the live-in values of the region that is being entered.
     pub(super) fn give(
         &mut self,
         instance: Instance,
@@ -40,7 +40,7 @@ impl Walk<'_> {
         self.give_operands(instance, key, operands, About::Jumps)
     }
 
-    /// Notes that `instance` was given these operands, and other things with this hash.
+    /// Notes live-in values of `instance`: these operands, and static state with this hash.
     fn give_operands(
         &mut self,
         instance: Instance,
@@ -62,20 +62,20 @@ impl Walk<'_> {
         result
     }
 
-    /// The instance of the region with this number, which is open.
+    /// The instance of the open region with this id.
     fn opened(&self, id: u64) -> Option<Instance> {
         let open = self.open.iter().find(|open| open.id == id && !open.is_body);
         open.map(|open| open.instance)
     }
 
-    /// Notes what the iteration that has just begun was given: where what is
-    /// carried to the head of one loop is the same, so is what can come next.
+    /// Notes the live-in values of the iteration that has just begun: the values carried to the
+    /// loop head determine how the loop continues.
     pub(super) fn give_head(&mut self, carried: &Carried) -> Result<(), Stop> {
         let Some(instance) = self.open.last().map(|open| open.instance) else { return Ok(()) };
         let mut captured = core::mem::take(self.captured);
         captured.clear();
         for &phi in &carried.phis {
-            // Others may stand for something else, too.
+            // Other values may have further meanings.
             captured.extend(self.known.get(phi).map(|known| known.value).filter(|&value| {
                 matches!(
                     self.tree.values[value],
@@ -93,8 +93,8 @@ impl Walk<'_> {
         result
     }
 
-    /// Notes what `instance`, an iteration of the loop `of` or a region, was given: this
-    /// state and these values; `None` is what the tree has no value for.
+    /// Notes the live-in values of `instance`, a region or an iteration of loop `of`. `captured` is
+    /// `None` if the tree has no value for one of them.
     fn give_to(
         &mut self,
         instance: Instance,
@@ -116,8 +116,8 @@ impl Walk<'_> {
                 let live_in = Knowledge::LiveIn(LiveIn { of, state, captured });
                 self.note_given(instance, about, live_in);
             }
-            // It depends on something that does not matter behind it, or that is
-            // not seen; what others know must not be used here.
+            // It depends on something that is dead after it or that was not captured; paths of
+            // other instances must not be used here.
             _ => {
                 if !matches!(before, Knowledge::Varying) {
                     self.note_given(instance, about, Knowledge::Varying);

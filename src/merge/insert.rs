@@ -1,4 +1,4 @@
-//! Merging: a trace is added to the tree, or the tree is what it was before.
+//! Insertion: adds a trace to the tree, or restores the tree.
 
 use hashbrown::HashSet;
 
@@ -7,41 +7,41 @@ use super::walk::{Stop, Walk};
 use super::{MergeError, MergeLimits, MergedTraces, UnmergedReason, UnmergedRegion, sharing_plan};
 use crate::trace::{Site, Trace};
 
-/// What changes when a trace is added, beside the tree.
+/// Changes besides those of the tree, while a trace is added.
 #[derive(Default)]
 pub(super) struct Changes {
-    /// The tree as it was, if another one is in its place.
+    /// The former tree, if it was replaced.
     pub(super) tree: Option<Tree>,
-    /// How often all was forgotten.
+    /// The number of times that the tree was cleared.
     pub(super) forgotten: usize,
     pub(super) unmerged: Vec<UnmergedRegion>,
-    /// Where it is not the same any more.
+    /// The new exclusions, if they changed.
     pub(super) excluded: Option<Excluded>,
 }
 
-/// What was recorded and has not been shared.
+/// Path sharing that is still to be done.
 #[derive(Clone, Debug)]
 pub(super) struct Unshared {
-    /// The regions that grew.
+    /// The instances that were extended.
     pub(super) grew: Vec<Instance>,
-    /// How much the tree may hold.
+    /// The size limits of the tree.
     pub(super) limits: MergeLimits,
 }
 
-/// What regions may not do.
+/// Regions excluded from merging or sharing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Excluded {
-    /// Regions whose ways are not merged.
+    /// Regions whose paths are not merged.
     pub(super) merging: HashSet<Site>,
-    /// Regions that do not share their sides.
+    /// Regions that do not share paths.
     pub(super) sharing: HashSet<Site>,
-    /// Whether no region shares any.
+    /// True if no region shares paths.
     pub(super) all_sharing: bool,
 }
 
 impl Excluded {
-    /// Regions at these places share no more; if none of them still did, none at
-    /// all does, so that this comes to an end.
+    /// Excludes the regions at these sites from sharing. If all of them are excluded already, every
+    /// region is, so that merging terminates.
     fn unshare(&mut self, sites: impl Iterator<Item = Site>) {
         let before = self.sharing.len();
         self.sharing.extend(sites);
@@ -50,8 +50,8 @@ impl Excluded {
 }
 
 impl MergedTraces {
-    /// Adds `trace` to the tree, perhaps in place of all that it held; what else changes
-    /// is noted. Returns how many steps there are on all paths.
+    /// Adds `trace` to the tree, which is cleared if it was wrong; other changes are noted in
+    /// `changes`. Returns the number of steps on all paths.
     pub(super) fn add(
         &mut self,
         trace: &Trace<'_>,
@@ -105,7 +105,7 @@ impl MergedTraces {
         Ok(steps)
     }
 
-    /// Makes the tree what it was before a trace was added to it.
+    /// Restores the tree as it was before a trace was added.
     pub(super) fn take_back(&mut self, changes: &mut Changes) {
         match changes.tree.take() {
             Some(tree) => self.tree = tree,
@@ -113,11 +113,11 @@ impl MergedTraces {
         }
     }
 
-    /// Shares the sides of regions that grew, if that does not take too many steps: those
-    /// that were seen must do then. Returns whether that may have changed the tree.
+    /// Shares paths between instances that were extended, if they stay within the limits. Returns
+    /// whether that may have changed the tree.
     pub(super) fn share(&mut self) -> bool {
         let Some(Unshared { grew, limits }) = self.unshared.take() else { return false };
-        // A graph is of a tree that has shared.
+        // A graph is made after sharing only.
         debug_assert!(self.graph.is_none() && self.compact.is_none());
         if self.exhausted || self.excluded.all_sharing {
             return false;
@@ -141,7 +141,7 @@ impl MergedTraces {
         true
     }
 
-    /// Forgets all paths, with nothing in their place.
+    /// Clears the tree.
     pub(super) fn forget(&mut self, changes: Changes) {
         self.tree = self.tree.anew(0);
         self.generation += changes.forgotten;

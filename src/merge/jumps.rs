@@ -1,11 +1,10 @@
-//! Sharing of ways out of a region: to its own end, and by jumps to elsewhere.
+//! Path sharing for exits of a region: to its own end, and by jumps to outer targets.
 //!
-//! To a point outside variables are carried that the region need not mention: at
-//! the end of a loop all that changes in it. So what a region is given is captured
-//! once more for its jumps, together with all that is carried to where they lead.
-//! If that is the same for two regions, or traced numbers that correspond, then what
-//! a jump carries is, too, and where it leads is known: the loops around may be
-//! in different iterations.
+//! A jump carries variables that the region need not name: to the end of a loop, for instance, all
+//! that changes in the loop. So a region has a second capture for its jumps, of its live-in values
+//! and all values carried to the targets. If two instances have equal or corresponding values
+//! there, a jump out of one of them carries corresponding values out of the other, and its target
+//! is known: the loops around may be in different iterations.
 
 use smallvec::SmallVec;
 
@@ -13,16 +12,16 @@ use super::path_sharing::PathSharing;
 use super::tree::{End, ExitKey, Instance, Knowledge, Target, Tree, Value};
 use crate::trace::mark;
 
-/// What is known about the jumps out of two regions.
+/// The correspondence of the jumps out of two instances.
 pub(super) struct Jumps {
-    /// The values that correspond.
+    /// Corresponding values.
     captured: Vec<(Value, Value)>,
-    /// The regions to whose ends they lead.
+    /// Corresponding targets: the regions to whose ends jumps lead.
     goals: SmallVec<[(Instance, Instance); 1]>,
 }
 
 impl Jumps {
-    /// The jumps out of `from` and `to`, if they carry the same.
+    /// The jumps out of `from` and `to`, if they carry corresponding values.
     pub(super) fn between(tree: &Tree, from: Instance, to: Instance) -> Option<Jumps> {
         let (from, to) = (&tree.instances[from], &tree.instances[to]);
         let (Knowledge::LiveIn(one), Knowledge::LiveIn(other)) = (&from.for_jumps, &to.for_jumps)
@@ -31,8 +30,8 @@ impl Jumps {
         };
         let captured = one.captured.iter().copied().zip(other.captured.iter().copied());
         let captured: Vec<(Value, Value)> = captured.collect();
-        // What is computed of constants leaves no trace, so they must be the same, or
-        // constants of the other alone.
+        // Operations on constants are not in the trace, so constants must be equal, or be constants
+        // only in the other instance.
         let is_same = one.state == other.state
             && one.captured.len() == other.captured.len()
             && from.goals.len() == to.goals.len()
@@ -43,12 +42,11 @@ impl Jumps {
 }
 
 impl PathSharing<'_> {
-    /// The exit of `to` that corresponds to exit number `exit` of `from`, a new
-    /// one if need be.
+    /// The exit of `to` that corresponds to exit number `exit` of `from`; a new one if need be.
     pub(super) fn exit(&mut self, from: Instance, exit: usize, to: Instance) -> Option<usize> {
         if !self.pairs.contains_key(&from) {
             let (goal, last) = self.goal(from, exit)?;
-            // The state is in the key of the last exit alone, which need not be new.
+            // The static state is in the key of the last exit alone, which need not be new.
             if !self.may_copy(&self.tree.instances[goal].exits.get(last)?.key) {
                 return None;
             }
@@ -71,9 +69,8 @@ impl PathSharing<'_> {
         self.exit_with(to, ExitKey { to: target, ..key })
     }
 
-    /// The exit of `to`, which is around the region to which something is copied,
-    /// that corresponds to exit number `exit` of `from`; they lead to the ends of
-    /// `goals`.
+    /// The exit of `to`, an instance around the copied one, that corresponds to exit number `exit`
+    /// of `from`; they lead to the ends of `targets`.
     fn exit_around(
         &mut self,
         from: Instance,
@@ -100,8 +97,8 @@ impl PathSharing<'_> {
         self.exit_with(to, ExitKey { to: target, ..key })
     }
 
-    /// The region to whose end exit number `exit` of `from` leads, and by which exit
-    /// of its own.
+    /// The instance to whose end exit number `exit` of `from` leads, and the number of its own exit
+    /// there.
     fn goal(&self, mut from: Instance, mut exit: usize) -> Option<(Instance, usize)> {
         loop {
             let data = &self.tree.instances[from];
@@ -113,15 +110,15 @@ impl PathSharing<'_> {
         }
     }
 
-    /// Whether an exit with this key may be one of the other region, too. What is the
-    /// same input for iterations of one loop is one that was captured for others, and
-    /// not said to be the same.
+    /// Tests whether an exit with this key may be copied to the other instance. Static state that
+    /// names an input does not transfer between regions, where inputs are captured and may
+    /// correspond to others; it does between iterations of one loop.
     fn may_copy(&self, key: &ExitKey) -> bool {
         let live_in = self.tree.live_in(self.from);
         live_in.is_some_and(|live_in| live_in.of.is_some() || !key.state.contains(&mark::FIXED))
     }
 
-    /// The exit of `to` with this key, a new one if need be.
+    /// The exit of `to` with this key; a new one if need be.
     fn exit_with(&mut self, to: Instance, key: ExitKey) -> Option<usize> {
         if !self.may_copy(&key) {
             return None;
@@ -131,8 +128,8 @@ impl PathSharing<'_> {
         }
         let target = key.to;
         let new = self.tree.new_exit(to, key);
-        // Out of an outer region it goes on as all exits there do; otherwise what
-        // comes next was not seen.
+        // An exit to an outer region continues like the other exits there; otherwise the
+        // continuation is unknown.
         let tail = self.tree.new_stretch();
         if let Target::Outer(exit) = target {
             let values = self.tree.instances[to].exits[new].carried.clone();
@@ -145,7 +142,7 @@ impl PathSharing<'_> {
         Some(new)
     }
 
-    /// What corresponds to `values`, which exit number `exit` of `inside` carries.
+    /// The values that correspond to `values`, which exit number `exit` of `inside` carries.
     pub(super) fn carried(
         &self,
         inside: Instance,
@@ -160,8 +157,8 @@ impl PathSharing<'_> {
         values.iter().map(value).collect()
     }
 
-    /// Whether exit number `exit` of `inside` leads out of the whole region of which
-    /// sides are copied, and past its end.
+    /// Tests whether exit number `exit` of `inside` leads out of the copied instance and past its
+    /// end.
     fn is_jump(&self, mut inside: Instance, mut exit: usize) -> bool {
         loop {
             let data = &self.tree.instances[inside];

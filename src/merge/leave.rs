@@ -1,4 +1,4 @@
-//! Walking on where ways meet: the ends of regions and the heads of loops.
+//! Joins: ends of regions and heads of loops.
 
 use smallvec::SmallVec;
 
@@ -21,7 +21,7 @@ impl Walk<'_> {
     fn join_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
         let event = trace.events.at(self.known.len());
         self.known.push(None);
-        // The body of a loop is left with the loop.
+        // The body of a loop ends with the loop.
         let is_ended = |open: &Open| open.id == event.payload();
         let last = self.open.iter().rposition(is_ended);
         let around =
@@ -39,7 +39,7 @@ impl Walk<'_> {
         result
     }
 
-    /// What is carried to the next event.
+    /// The values and the state carried to the next event.
     fn take_carried(&mut self, trace: &Trace<'_>) -> Carried {
         let mut carried = core::mem::take(self.carried);
         carried.read(trace, self.known.len());
@@ -65,7 +65,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What is carried to a point where nothing is merged: equal to what it was.
+    /// Copies carried values at a point where nothing is merged: x + -0.0.
     fn copies(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
         for index in self.known.len()..carried.end {
             let event = trace.events.at(index);
@@ -87,8 +87,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Leaves all open regions from number `level` on, for the point `target`
-    /// of the outermost of them, with what is carried there.
+    /// Exits all open regions from number `level` on, to `target` of the outermost of them, with
+    /// the carried values.
     fn leave(
         &mut self,
         level: usize,
@@ -152,7 +152,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The basic block ends here with this exit and these values, as it always did.
+    /// Ends the basic block with this exit and these values, or compares its end with them.
     fn end_with(
         &mut self,
         exit: usize,
@@ -175,7 +175,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Where it goes on after `open` is left by `exit`.
+    /// The basic block after `exit` of `open`.
     fn tail(&mut self, open: &Open, exit: usize) -> BasicBlock {
         if let End::Region { tails, .. } = &self.tree.basic_blocks[open.home].end
             && let Some(&tail) = tails.get(exit)

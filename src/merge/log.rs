@@ -1,5 +1,5 @@
-//! Lists whose changes can be taken back: so a trace that cannot be merged leaves the
-//! tree as it was, and to add one costs as much as it is new, whatever else is known.
+//! Undo logs: lists whose changes can be rolled back. Adding a trace then costs time in proportion
+//! to what is new, and a failed one leaves the tree as it was.
 
 use core::ops::{Deref, Index, IndexMut};
 
@@ -7,20 +7,20 @@ use hashbrown::HashSet;
 
 use crate::entity::{Entity, PrimaryMap};
 
-/// A growing list. Between [`Log::begin`] and [`Log::keep`] or [`Log::undo`] it keeps
-/// what items were before they changed.
+/// A growing list. Between [`UndoLog::begin`] and [`UndoLog::commit`] or [`UndoLog::roll_back`] the
+/// former values of changed items are kept.
 #[derive(Clone, Debug)]
 pub(super) struct Log<K, V> {
     items: PrimaryMap<K, V>,
     before: Option<Before<K, V>>,
 }
 
-/// What has changed.
+/// The state at `begin`.
 #[derive(Clone, Debug)]
 struct Before<K, V> {
-    /// How many items there were.
+    /// The number of items.
     len: usize,
-    /// Those of them that have changed, as they were.
+    /// The items that have changed since, with their former values.
     changed: Vec<(K, V)>,
     known: HashSet<K>,
 }
@@ -36,18 +36,18 @@ impl<K: Entity, V: Clone> Log<K, V> {
         self.items.push(item)
     }
 
-    /// From here on changes can be taken back.
+    /// Begins a transaction.
     pub(super) fn begin(&mut self) {
         let (len, changed, known) = (self.items.len(), Vec::new(), HashSet::new());
         self.before = Some(Before { len, changed, known });
     }
 
-    /// What has changed stays so.
+    /// Keeps the changes.
     pub(super) fn keep(&mut self) {
         self.before = None;
     }
 
-    /// Takes back what has changed.
+    /// Undoes the changes.
     pub(super) fn undo(&mut self) {
         let Some(before) = self.before.take() else { return };
         self.items.truncate(before.len);

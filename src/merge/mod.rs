@@ -1,21 +1,25 @@
-//! Merging: merges the traces of one function into one graph.
+//! Merging: the traces of one function become one graph.
 //!
-//! The traces are merged in a tree of their own (`tree`): `walk` goes along a
-//! trace and adds what is new, `emit` makes the graph. The graph is faithful:
-//! each event is one node, in order, nothing folded or shared. Two traces share
-//! nodes up to the first guard that came out differently; there the tree parts.
-//! It joins where a region ends, if the static state is the same there. Merging
-//! is atomic: a trace that cannot be merged leaves the tree as it was.
+//! Data structures: a [`Tree`] (`tree`) of basic blocks for the function and for each region
+//! instance; its [`values`]; [loops](`trace_loop`) as single steps. All of them are undo logs
+//! (`undo_log`), so that merging is atomic: a trace that cannot be merged leaves the tree as it
+//! was. `buffers` has what a walk knows about its trace.
 //!
-//! A region that cannot be merged (a variable cannot be carried, or a value of
-//! the region is used outside without having been carried) is passed over: its
-//! events are like those of code without regions. What was merged before is
-//! then forgotten, because it was merged under other conditions.
+//! Algorithm: `walk` goes along a trace, compares it with the tree and appends what is new; `emit`
+//! makes the graph. The graph is faithful: each event is one node, in order, nothing folded or
+//! shared. Two traces share nodes up to the first guard with different outcomes, where the tree
+//! branches. Paths join where a region ends (`joins`), if the static state is equal there. This is
+//! partial evaluation; the join condition is that of polyvariant specialisation.
 //!
-//! Regions that run the same code on the same state share their sides (`path_sharing`), as soon
-//! as that tells something: a trace is not known without, or the graph is wanted.
-//! A trace that does not fit what was shared says nothing about the function:
-//! all is forgotten, and the regions that it was in share no more.
+//! A region is excluded from merging if a variable cannot be carried out of it, or if a value
+//! computed in it is used outside without being carried. Its events are then treated like code
+//! without regions. The tree is cleared, because it was built under the assumption that the region
+//! is merged.
+//!
+//! Instances of one region with equal static state share their paths (`path_sharing`): when a trace
+//! contains an unknown path, or when the graph is asked for. A trace that contradicts what was
+//! shared does not imply hidden state in the function: the tree is cleared, and the regions that
+//! the trace was in are excluded from sharing.
 
 mod cut;
 mod emit;
@@ -51,7 +55,7 @@ use statistics::BranchStatistics;
 use tree::Tree;
 use walk::{Stop, Walk};
 
-/// How much a [`MergedTraces`] graph may hold.
+/// The size limits of a [`MergedTraces`] graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergeLimits {
     /// The largest number of paths; see [`MergedTraces::paths`].
@@ -60,16 +64,16 @@ pub struct MergeLimits {
     pub nodes: usize,
 }
 
-/// What merging a trace came to.
+/// The outcome of merging a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeOutcome {
-    /// The path was in the graph already.
+    /// The graph had the path already.
     Known,
     /// The trace is the first one.
     First,
-    /// The path is new; it left the known paths at this guard.
+    /// The path is new; it differs from the known paths from this guard on.
     New {
-        /// Where in the user's source the guard is.
+        /// The place of the guard in the user's source.
         at: Place,
     },
 }
@@ -78,24 +82,24 @@ pub enum MergeOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// Two runs did different things without a guard between them: the function
-    /// reads something that is neither an input nor constant.
+    /// Two runs differ without a guard between them: the function reads state that is neither an
+    /// input nor constant.
     #[error(
         "at {at} the function did something else than in an earlier run with the same comparisons: \
          it depends on state that is neither an input nor constant; pass that state as an input \
          (Tape::record_with)"
     )]
     Divergent {
-        /// Where the runs differ.
+        /// The place where the runs differ.
         at: Place,
     },
-    /// The graph has as many paths as the limits allow.
+    /// The graph has the largest allowed number of paths.
     #[error("the function has more than {limit} paths (Limits::paths)")]
     TooManyPaths {
         /// The limit.
         limit: usize,
     },
-    /// The graph has as many nodes as the limits allow.
+    /// The graph has the largest allowed number of nodes.
     #[error("all paths of the function together have more than {limit} steps (Limits::nodes)")]
     TooManyNodes {
         /// The limit.
@@ -111,7 +115,7 @@ pub use statistics::{Decision, TripCounts};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnmergedRegion {
-    /// Where the region begins.
+    /// The place where the region begins.
     pub at: Place,
     /// The reason why its paths are not merged.
     pub reason: UnmergedReason,
@@ -128,17 +132,17 @@ pub enum UnmergedReason {
         /// The name of the variable.
         name: &'static str,
     },
-    /// A value computed in the region is used after it without being carried out, as through a
-    /// static or a cell.
+    /// A value computed in the region is used after it without being carried out, for example
+    /// through a static or a cell.
     #[error(
         "a value computed in it reaches {to} without passing through a tracked variable; return \
          it, or assign it to a local variable"
     )]
     UntrackedUse {
-        /// Where the value is used.
+        /// The place where the value is used.
         to: Place,
     },
-    /// It has one path or several, depending on the path that leads to it.
+    /// Some paths to the region allow for a single path through it, others for several.
     #[error("the number of its paths depends on the path that leads to it")]
     DependsOnContext,
     /// The function ended in the region.
@@ -152,7 +156,7 @@ impl core::fmt::Display for UnmergedRegion {
     }
 }
 
-/// A graph that grows trace by trace.
+/// The graph of all traces merged so far.
 ///
 /// # Examples
 ///
@@ -179,32 +183,32 @@ impl core::fmt::Display for UnmergedRegion {
 #[derive(Clone, Debug)]
 pub struct MergedTraces {
     tree: Tree,
-    /// How many traces have changed the tree.
+    /// The number of traces that have changed the tree.
     version: u64,
     steps: usize,
-    /// The steps that traces went along.
+    /// The number of steps on paths that traces have taken.
     walked: usize,
-    /// How often the tree was forgotten.
+    /// The number of times that the tree was cleared.
     generation: usize,
     unmerged: Vec<UnmergedRegion>,
     excluded: Excluded,
-    /// What regions have not shared yet: they do when a trace is not known without, or when
-    /// somebody wants the graph. Meanwhile there is none.
+    /// Path sharing that is pending: it is done when a trace contains an unknown path, or when the
+    /// graph is asked for. Until then there is no graph.
     unshared: Option<Unshared>,
-    /// Whether sharing more would need more steps than are allowed.
+    /// True if further sharing would exceed the limit of steps.
     exhausted: bool,
-    /// The graph of the tree, once somebody has asked for it.
+    /// The graph of the tree, if it was asked for.
     graph: Option<Arc<Graph>>,
-    /// The same with loops.
+    /// The graph with loops.
     compact: Option<Arc<Graph>>,
-    /// Whether a trace was excluded because the tree would be too large.
+    /// True if a trace was rejected because the tree would be too large.
     full: bool,
     notes: Notes,
     statistics: BranchStatistics,
 }
 
 impl MergedTraces {
-    /// A graph of these inputs and no path.
+    /// A graph with these inputs and no paths.
     pub fn new(active: usize, inactive: usize) -> Self {
         MergedTraces {
             tree: Tree::new(active, inactive, 0),
@@ -224,8 +228,8 @@ impl MergedTraces {
         }
     }
 
-    /// The graph of all paths merged so far, and of what regions share: that is known from
-    /// here on, also to traces that come later.
+    /// The graph of all merged paths and of the paths shared between regions. Later traces may take
+    /// shared paths without changing the graph.
     pub fn graph(&mut self) -> &Arc<Graph> {
         self.share();
         self.graph.get_or_insert_with(|| {
@@ -237,8 +241,8 @@ impl MergedTraces {
         })
     }
 
-    /// The graph of all paths merged so far, in which long repetition of one path is
-    /// loops. It means the same as [`MergedTraces::graph`], to the last bit.
+    /// The graph of all merged paths, with long repetition on one path as loops. It is equivalent
+    /// to [`MergedTraces::graph`], to the last bit.
     ///
     /// # Examples
     ///
@@ -260,77 +264,73 @@ impl MergedTraces {
     /// ```
     pub fn compact(&mut self) -> &Arc<Graph> {
         self.share();
-        // Of the pieces of what was cut more is made, chains of exits above all, if all
-        // iterations are there.
+        // If a loop was split, all iterations are emitted: rerolling finds more in them than in the
+        // pieces, above all exit chains.
         match self.tree.has_repeats() && !self.tree.has_short_pieces() {
             true => self.compact.get_or_insert_with(|| Arc::new(emit::emit(&self.tree))),
             false => self.graph(),
         }
     }
 
-    /// How many events the runs along all paths together have, inputs included:
-    /// paths that were taken, not those that are known from other places.
+    /// The number of events of runs along all paths together, inputs included. Counts paths that
+    /// traces have taken, not paths shared from other regions.
     pub fn events(&self) -> usize {
         self.walked + (self.tree.active + self.tree.inactive) * self.paths()
     }
 
-    /// How often what was merged before was forgotten, because a region turned
-    /// out to be one that cannot be merged, or one that shared what it should not.
+    /// The number of times that the tree was cleared, because a region had to be excluded from
+    /// merging or from path sharing.
     pub fn generation(&self) -> usize {
         self.generation
     }
 
-    /// Grows with each trace that added something.
+    /// The number of traces that have changed the graph.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The number of steps on all paths together; a step that several paths
-    /// share counts for each of them. Derivatives grow with this number, because
-    /// each path has a reverse sweep of its own. Behind a region its ways are one
-    /// path.
+    /// The number of steps on all paths together; a step common to several paths counts for each of
+    /// them. The size of derivatives is proportional to it, because each path has a reverse sweep
+    /// of its own. After a region all its paths count as one.
     pub fn steps(&mut self) -> usize {
         self.share();
         self.steps
     }
 
-    /// The number of paths merged so far: one, and one more for each side of a
-    /// guard that was seen after its other side. Where regions join paths, the
-    /// graph stands for many more combinations.
+    /// The number of paths merged so far: one, and one more for each guard outside regions that was
+    /// seen with both outcomes. Where regions join paths, the graph has many more combinations.
     pub fn paths(&self) -> usize {
         if self.version == 0 { 0 } else { self.tree.splits + 1 }
     }
 
-    /// Whether regions share no more sides, because that would need more steps than
-    /// are allowed.
+    /// Tests whether path sharing has stopped, because it would exceed the limit of steps.
     pub fn is_sharing_exhausted(&mut self) -> bool {
         self.share();
         self.exhausted
     }
 
-    /// The regions whose ways are not merged, in the order in which that was
-    /// found.
+    /// The regions whose paths are not merged, in the order of their discovery.
     pub fn unmerged(&self) -> &[UnmergedRegion] {
         &self.unmerged
     }
 
-    /// The comparisons that decided something, with how they came out, by place.
+    /// The comparisons that guards were made of, with the counts of their outcomes, by place.
     pub fn decisions(&self) -> Vec<Decision> {
         self.statistics.decisions()
     }
 
-    /// The loops of annotated functions, with their numbers of iterations.
+    /// The loops of annotated functions with their trip counts.
     pub fn loops(&self) -> Vec<TripCounts> {
         self.statistics.loops()
     }
 
-    /// Adds the path of `trace`, a run of the function whose other traces were
-    /// merged before, with as many inputs. For an example see [`MergedTraces`].
+    /// Adds the path of `trace`, a run of the same function with the same number of inputs as all
+    /// runs before. For an example see [`MergedTraces`].
     ///
     /// # Errors
     ///
-    /// See [`MergeError`]; the graph is then unchanged. It is empty if it was wrong and what is
-    /// right is beyond the limits.
+    /// See [`MergeError`]; the graph is then unchanged. It is empty if it was wrong and the
+    /// corrected one exceeds the limits.
     pub fn merge(
         &mut self,
         trace: &Trace<'_>,
@@ -355,7 +355,7 @@ impl MergedTraces {
                     return Err(MergeError::Divergent { at });
                 }
                 Err(Stop::Unmerged(_, unmerged)) => MergeOutcome::New { at: unmerged.at },
-                // What kernels know may be wrong, too, whatever the limits say.
+                // A kernel made of the graph may be wrong, too, so the limits do not matter.
                 Err(Stop::Divergent(at)) => {
                     forgets = true;
                     MergeOutcome::New { at }
@@ -394,7 +394,7 @@ impl MergedTraces {
             self.excluded = excluded;
         }
         self.unmerged.append(&mut changes.unmerged);
-        // What has not been shared now was of a tree that is forgotten.
+        // Pending sharing refers to a tree that has been cleared.
         debug_assert!(self.unshared.is_none() || changes.forgotten > 0);
         self.unshared = Some(Unshared { grew: core::mem::take(&mut self.notes.grew), limits });
         (self.graph, self.compact) = (None, None);
@@ -402,10 +402,10 @@ impl MergedTraces {
         Ok(merged)
     }
 
-    /// Walks along a trace that may be known.
+    /// Walks along a trace that may be known, without extending the tree.
     ///
-    /// Most traces add nothing; only for others changes are noted, to be taken back.
-    /// A repeat may be cut here, too, which means the same.
+    /// Most traces add nothing; so changes are logged only for the others. The walk may split a
+    /// loop, which does not change the meaning of the tree.
     fn walk(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
         Walk::new(&mut self.tree, false, &self.excluded.merging, &mut self.notes).run(trace)
     }

@@ -1,4 +1,4 @@
-//! What a walk notes down about the trace that it goes along.
+//! The buffers of a walk: what it knows about the events of its trace.
 
 use core::ops::Range;
 
@@ -8,37 +8,37 @@ use super::tree::{BasicBlock, Instance, Value};
 use crate::entity::Entity;
 use crate::trace::{Role, Site, Trace};
 
-/// What an event of the trace stands for.
+/// The tree's value for an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) value: Value,
-    /// The entry into a region, by number, in which it was computed.
+    /// The number of the region entry in which it was computed.
     pub(super) entry: usize,
 }
 
-/// What the events so far stand for.
+/// The tree's values for the events so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownEvents {
-    /// Those that were looked at one by one.
+    /// Those of events that were walked one by one.
     single: Vec<Option<Known>>,
-    /// In order.
+    /// Those of events that were walked as loops, in order.
     repeats: Vec<KnownRepeat>,
     len: usize,
 }
 
-/// Events that stand for the values of a repeat.
+/// The events of a loop that was walked as a whole.
 #[derive(Clone, Copy, Debug)]
 struct KnownRepeat {
     start: usize,
     end: usize,
-    /// The value of the first event; others follow.
+    /// The value of the first event; those of the others follow.
     first: Known,
-    /// How many events before it were looked at one by one.
+    /// The number of events before it that were walked one by one.
     single: usize,
 }
 
 impl KnownEvents {
-    /// How many there are.
+    /// The number of events.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -49,20 +49,20 @@ impl KnownEvents {
         self.len = 0;
     }
 
-    /// The next event stands for this, or for nothing.
+    /// Adds the next event, with its value if it has one.
     pub(super) fn push(&mut self, known: Option<Known>) {
         self.single.push(known);
         self.len += 1;
     }
 
-    /// The next `count` events stand for values, this one and those that follow it.
+    /// Adds the next `count` events, whose values are `first` and those that follow it.
     pub(super) fn push_repeat(&mut self, first: Known, count: usize) {
         let (start, end) = (self.len, self.len + count);
         self.repeats.push(KnownRepeat { start, end, first, single: self.single.len() });
         self.len = end;
     }
 
-    /// What this event stands for.
+    /// The value of this event.
     pub(super) fn get(&self, event: usize) -> Option<Known> {
         let Some(repeat) = self.before(event) else { return self.single.get(event).copied()? };
         match event.checked_sub(repeat.end) {
@@ -74,14 +74,14 @@ impl KnownEvents {
         }
     }
 
-    /// Up to where the events around this one stand for values that follow one another,
-    /// and from where on; none if it was looked at by itself.
+    /// The events around this one whose values follow one another; `None` if it was walked by
+    /// itself.
     pub(super) fn repeat_around(&self, event: usize) -> Option<Range<usize>> {
         let repeat = self.before(event).filter(|repeat| event < repeat.end)?;
         Some(repeat.start..repeat.end)
     }
 
-    /// The last repeat that begins with this event or before.
+    /// The last loop that begins with this event or before.
     fn before(&self, event: usize) -> Option<&KnownRepeat> {
         let next = self.repeats.partition_point(|repeat| repeat.start <= event);
         self.repeats.get(next.checked_sub(1)?)
@@ -95,58 +95,57 @@ pub(super) struct Entry {
     pub(super) site: Site,
 }
 
-/// A region that has been entered and not left.
+/// A region that has been entered and not exited.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
-    /// The number of the region in this run; the body of a loop has that of the loop.
+    /// The id of the region in this run; the body of a loop has that of the loop.
     pub(super) id: u64,
     pub(super) is_body: bool,
     pub(super) instance: Instance,
-    /// The basic block whose end it is.
+    /// The basic block that ends with it.
     pub(super) home: BasicBlock,
     pub(super) entry: usize,
-    /// Whether the trace has added something to it.
+    /// True if the trace has extended it.
     pub(super) grew: bool,
 }
 
-/// What is carried to a point, as recorded there.
+/// The values and state carried to a point, as recorded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Carried {
-    /// The event after it.
+    /// The index of the event after them.
     pub(super) end: usize,
     pub(super) state: Vec<u64>,
-    /// The events of the values.
+    /// The φ events.
     pub(super) phis: Vec<usize>,
     pub(super) opaque: Option<usize>,
 }
 
-/// What a walk notes down, kept from walk to walk for its memory.
+/// The buffers of a walk, kept for their memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
-    /// What the events so far stand for; guards and marks for nothing.
+    /// The value of each event so far; guards and marks have none.
     pub(super) known: KnownEvents,
     pub(super) entries: Vec<Entry>,
     pub(super) open: Vec<Open>,
-    /// The instances that grew.
+    /// The instances that were extended.
     pub(super) grew: Vec<Instance>,
-    /// The events with which regions and iterations begin that have one way.
+    /// The events that begin regions and iterations with a single path.
     pub(super) one_way: OneWay,
-    /// What is carried where the walk is, what the tree calls it, and what a region is
-    /// given; for their memory.
+    /// The values carried to the current point, the tree's values for them, and live-in values.
     pub(super) carried: Carried,
     pub(super) values: Vec<Value>,
     pub(super) captured: Vec<Value>,
 }
 
-/// The events with which regions and iterations begin that have only one way.
+/// The events that begin regions and iterations with a single path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OneWay {
     events: Events,
-    /// By region where it and its latest iteration began; empty between walks.
+    /// For each open region the events that began it and its latest iteration; empty between walks.
     begun: HashMap<u64, (usize, Option<usize>)>,
 }
 
-/// A set of events.
+/// A bit set of events.
 #[derive(Clone, Debug, Default)]
 struct Events {
     words: Vec<u64>,
@@ -166,7 +165,7 @@ impl Events {
 }
 
 impl Carried {
-    /// Notes what the events behind number `index` say is carried there.
+    /// Reads the values and state carried to the event `index`.
     pub(super) fn read(&mut self, trace: &Trace<'_>, index: usize) {
         self.state.clear();
         self.phis.clear();
@@ -185,12 +184,12 @@ impl Carried {
 }
 
 impl OneWay {
-    /// Whether this event is one of them.
+    /// Tests whether this event begins a region or iteration with a single path.
     pub(super) fn contains(&self, event: usize) -> bool {
         self.events.contains(event)
     }
 
-    /// Finds those of `trace`; the marks with which they end tell.
+    /// Finds these events in `trace`, by the marks at which the regions and iterations end.
     pub(super) fn find(&mut self, trace: &Trace<'_>) {
         let OneWay { events, begun } = self;
         events.words.clear();

@@ -1,20 +1,17 @@
-//! Sharing: what was seen of a region in one place is known in others.
+//! Path sharing: the paths seen in one instance of a region become paths of others.
 //!
-//! Two instances of one region with the same captured static state run the same
-//! code on the same static state. Until a number escapes they do the same with
-//! whatever traced values they are given, and behind escapes of the same number
-//! they still do. So a side that one of them has taken can be given to the other,
-//! with the values of the one replaced by those of the other: values computed in
-//! the region by those computed at the same point, captured values by what was
-//! captured at the same position. Where that is ambiguous (one value was captured
-//! at two positions, and the other instance has two values there) the side stays
-//! unknown. Jumps out of a region are copied by `jumps`. A number that escaped in the one
-//! is one more that may escape in the other. To where constants are in the place of
-//! traced values, sides go as `special` says.
+//! Two instances of one region with equal captured static state run the same code on the same
+//! static state. They do the same for any traced values until a number escapes, and after escapes
+//! of the same number they still do. So a path that one of them has taken is copied to the other,
+//! with corresponding values substituted: a value computed in the region by the one computed at the
+//! same point, a captured value by the one captured at the same position. Where that is ambiguous
+//! (one value was captured at two positions, at which the other instance has different values) the
+//! path stays unknown. `jumps` copies jumps out of a region. An escaped number of one instance
+//! becomes one more that may escape in the other. `specialisation` copies paths to instances with
+//! constants in the place of traced values.
 //!
-//! Iterations of one loop share if the same static state was carried to their
-//! heads. What was captured is then what was carried, and all else that was there
-//! before the loop is the same for both.
+//! Iterations of one loop share paths if the static state carried to their heads is equal. Their
+//! captured values are the carried ones; values from before the loop are the same for both.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -25,7 +22,7 @@ use super::tree::{BasicBlock, End, Instance, Knowledge, Origin, Step, Tree, Valu
 use crate::entity::Entity;
 use crate::op::Op;
 
-/// Gives the sides that `from` has to `to`. Returns whether it had any to give.
+/// Copies the paths of `from` to `to`. Returns whether `to` lacked any.
 pub(super) fn share_paths(
     tree: &mut Tree,
     from: Instance,
@@ -53,12 +50,12 @@ pub(super) fn share_paths(
     grown
 }
 
-/// A point of the tree: the next step of a basic block, or its end.
+/// A point of the tree: a step of a basic block, or its end.
 #[derive(Clone, Copy)]
 struct Point {
     basic_block: BasicBlock,
     step: usize,
-    /// The instance that it is inside of.
+    /// The innermost instance that it is inside of.
     inside: Instance,
 }
 
@@ -77,13 +74,13 @@ impl Point {
     }
 }
 
-/// What is left to do, innermost last.
+/// The work list, innermost last.
 enum Task {
-    /// Go on from two points that correspond.
+    /// Continues from two corresponding points.
     Compare(Point, Point),
-    /// Go on behind two regions that correspond and have been dealt with.
+    /// Continues after two corresponding regions, which have been compared.
     CompareTails(Point, Point),
-    /// Append what comes at the one point to the other, which is open.
+    /// Appends the code at the first point to the second, which is an open end.
     Copy(Point, Point),
 }
 
@@ -91,15 +88,15 @@ pub(super) struct PathSharing<'a> {
     pub(super) tree: &'a mut Tree,
     pub(super) from: Instance,
     to: Instance,
-    /// Regions that correspond.
+    /// Corresponding instances.
     pub(super) pairs: HashMap<Instance, Instance>,
-    /// Values inside that correspond.
+    /// Corresponding values computed inside.
     pub(super) values: HashMap<Value, Value>,
-    /// What is known about jumps to the outside; `None` if that is not enough.
+    /// The correspondence of jumps to the outside, if known.
     pub(super) jumps: Option<Jumps>,
-    /// How many more steps may be copied.
+    /// The number of steps that may still be copied.
     budget: &'a mut usize,
-    /// Whether constants are in the place of traced values.
+    /// True if constants stand in the place of traced values.
     pub(super) folds: bool,
     grown: bool,
 }
@@ -128,7 +125,7 @@ impl PathSharing<'_> {
         self.tree.basic_blocks[point.basic_block].end.clone()
     }
 
-    /// Walks along both as far as they go together.
+    /// Walks along both as far as they agree.
     fn compare(&mut self, mut from: Point, mut to: Point, tasks: &mut Vec<Task>) {
         loop {
             if let Some(Step::Value(a)) = self.step(from) {
@@ -177,7 +174,7 @@ impl PathSharing<'_> {
                             if expect { (then, otherwise) } else { (otherwise, then) };
                         let new = self.split(to, !expect);
                         tasks.push(Task::Copy(from.at(other), to.at(new)));
-                        // The known side has moved.
+                        // The known path is in a new block now.
                         let End::Branch { then, otherwise, .. } = self.end(to) else { return };
                         let known = if expect { then } else { otherwise };
                         (from, to) = (from.at(same), to.at(known));
@@ -188,7 +185,7 @@ impl PathSharing<'_> {
                 (Some(_), None) if self.end(to) == End::Open => {
                     return tasks.push(Task::Copy(from, to));
                 }
-                // They differ in what no captured state explains.
+                // They differ, and no captured state explains why.
                 _ => return,
             }
         }
@@ -217,11 +214,11 @@ impl PathSharing<'_> {
         }
     }
 
-    /// Goes on from an escape, `a`. The numbers that escaped are a chain: behind
-    /// each, on the side where it is another number, comes the next.
+    /// Continues from an escape, `a`. The escaped numbers of a value form a chain of branches: each
+    /// is compared with the next number on the branch where it differs.
     fn compare_escapes(&mut self, a: Value, from: Point, to: Point, tasks: &mut Vec<Task>) {
         let Some((side, rest)) = self.sides(a, from) else { return };
-        // What corresponds to what escaped; the numbers must be equal.
+        // The value that corresponds to the escaped one; the numbers must be equal.
         let Origin::Apply(op, args, site) = self.tree.values[a] else { return };
         let Some(escaped) = self.value(args[0]) else { return };
         let mut at = to;
@@ -268,8 +265,7 @@ impl PathSharing<'_> {
         }
     }
 
-    /// Where it goes on behind the escape at `point` if the number is the same,
-    /// and if it is not.
+    /// The points after the escape at `point`: where the number is equal, and where it is not.
     fn sides(&self, escape: Value, point: Point) -> Option<(Point, Option<Point>)> {
         let next = point.next();
         match (self.step(next), self.end(next)) {
@@ -283,7 +279,7 @@ impl PathSharing<'_> {
         }
     }
 
-    /// Goes on behind two regions, wherever the first one goes on.
+    /// Continues after two regions, for each exit of the first one.
     fn compare_tails(&mut self, from: Point, to: Point, tasks: &mut Vec<Task>) {
         let End::Region { instance: a, tails } = self.end(from) else { return };
         let End::Region { instance: b, .. } = self.end(to) else { return };
@@ -300,10 +296,9 @@ impl PathSharing<'_> {
         }
     }
 
-    /// Appends to the open end `to` what is at `from`, as far as it can be said
-    /// in terms of the other instance.
+    /// Appends the code at `from` to the open end `to`, as far as its values have counterparts.
     fn copy(&mut self, mut from: Point, to: Point, tasks: &mut Vec<Task>) {
-        // Something else may have come there meanwhile.
+        // Another task may have filled it.
         if self.tree.basic_blocks[to.basic_block].end != End::Open {
             return;
         }
@@ -320,7 +315,7 @@ impl PathSharing<'_> {
                 Step::Guard { condition, expect } => {
                     self.condition(condition).map(|condition| Step::Guard { condition, expect })
                 }
-                // What shares has been expanded.
+                // Loops have been peeled before sharing.
                 Step::Repeat(_) => None,
             };
             let Some(copy) = copy else { return };
@@ -368,8 +363,7 @@ impl PathSharing<'_> {
         self.tree.split(at.basic_block, at.step, outcome)
     }
 
-    /// Appends a step to the open end `to`, if there is budget for it. A value has
-    /// its guard with it.
+    /// Appends a step to the open end `to`, if the budget allows. A guard comes with its value.
     fn push(&mut self, to: Point, step: Step) -> bool {
         let has_budget = matches!(step, Step::Guard { .. }) || self.spend();
         if has_budget {
@@ -380,16 +374,15 @@ impl PathSharing<'_> {
         has_budget
     }
 
-    /// Takes one step from the budget, if it has any.
+    /// Takes one step from the budget, if there is one.
     fn spend(&mut self) -> bool {
         let has_budget = *self.budget > 0;
         *self.budget = self.budget.saturating_sub(1);
         has_budget
     }
 
-    /// Whether two values are computed by the same primitive, of operands that
-    /// may correspond: those of which it is known what corresponds to them do, and
-    /// a constant is the same constant.
+    /// Tests whether two values are computed by the same primitive from operands that may
+    /// correspond: known counterparts are the operands of the other, and constants are equal.
     fn alike(&self, a: Value, b: Value) -> bool {
         let (Origin::Apply(op, args, site), Origin::Apply(other, others, other_site)) =
             (self.tree.values[a], self.tree.values[b])
@@ -412,7 +405,7 @@ impl PathSharing<'_> {
         matches!(self.tree.values[value], Origin::Apply(Op::Same, ..))
     }
 
-    /// Whether two regions inside are the same region, as far as is known.
+    /// Tests whether two inner instances are of the same region, as far as is known.
     fn is_same_region(&self, a: Instance, b: Instance) -> bool {
         let (a, b) = (&self.tree.instances[a], &self.tree.instances[b]);
         a.site == b.site
@@ -423,7 +416,7 @@ impl PathSharing<'_> {
             }
     }
 
-    /// What corresponds to a condition; a constant decides nothing.
+    /// The counterpart of a condition; a constant is no condition.
     fn condition(&self, condition: Value) -> Option<Value> {
         self.value(condition).filter(|&condition| !self.tree.is_constant(condition))
     }
@@ -439,13 +432,13 @@ impl PathSharing<'_> {
         Some(copy)
     }
 
-    /// What corresponds to `value`: one computed inside, or one captured.
+    /// The counterpart of `value`, computed inside or captured.
     pub(super) fn value(&self, value: Value) -> Option<Value> {
         if let Some(&known) = self.values.get(&value) {
             return Some(known);
         }
         let (from, to) = (self.tree.live_in(self.from)?, self.tree.live_in(self.to)?);
-        // What does not change in a loop is the same for all its iterations.
+        // A value that does not change in a loop is the same for all iterations.
         if let (Some(of), false) = (from.of, from.captured.contains(&value)) {
             let is_outside = match self.tree.values[value] {
                 Origin::Input(_) | Origin::Const(_) => true,

@@ -1,9 +1,8 @@
-//! Repeats: parts of traces that repeat themselves, kept as one step of the tree.
+//! Loops in merged traces: a segment of a trace that repeats is one step of the tree.
 //!
-//! A repeat is nothing but a short form of its steps: iterations can be made single
-//! steps at any time (`cut`), and values keep their ids. So whatever has to look at
-//! single steps cuts it first: a walk of a trace that does something else in one
-//! iteration, and sharing.
+//! A loop is a compressed form of its steps: iterations can be peeled at any time
+//! (`loop_splitting`), and values keep their ids. Code that needs single steps peels them first:
+//! path sharing, and the walk of a trace that differs in one iteration.
 
 use std::sync::Arc;
 
@@ -15,65 +14,65 @@ use crate::op::Op;
 use crate::trace::Site;
 
 entity!(
-    /// A part of a trace that repeats itself.
+    /// A loop in the merged traces.
     RepeatId,
     "t"
 );
 
-/// The same steps so many times.
+/// A loop: the same steps, a number of times.
 #[derive(Clone, Debug)]
 pub(super) struct Repeat {
-    /// The value of the first part of the first iteration. The others follow, one
-    /// for each part of each iteration.
+    /// The value of the first step of the first iteration. The others follow, one for each step of
+    /// each iteration.
     pub(super) first: Value,
     pub(super) times: usize,
-    /// Whether it reads values of another one, in each iteration others.
+    /// True if it reads values of another loop with a stride.
     pub(super) goes_through_values: bool,
-    /// Whether it was cut from a longer one.
+    /// True if it was split from a longer loop.
     pub(super) is_piece: bool,
-    /// The parts of an iteration.
+    /// The steps of an iteration.
     pub(super) body: Vec<Part>,
 }
 
-/// A part of each iteration.
+/// A step of each iteration.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
     /// No step, and a value that is never used.
     Nothing,
-    /// Applies a primitive; a guard follows if there is an outcome.
+    /// Applies a primitive; a guard of it follows if there is an outcome.
     Apply { op: Op, slots: SmallVec<[Slot; 2]>, outcome: Option<bool>, site: Site },
 }
 
-/// What an operand is in each iteration.
+/// The rule of an operand over the iterations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// A value, in each iteration that many further.
+    /// The value `first + stride · iteration`.
     Value { first: Value, by: i64 },
-    /// One constant for each iteration.
+    /// A constant for each iteration.
     Table(Arc<[u64]>),
-    /// The value of this part in the iteration so far back. In the first iterations,
-    /// as many as the distance, these.
+    /// The value of step `at` of the body, `distance` iterations earlier; in the first `distance`
+    /// iterations the values `initial`.
     Inside { at: usize, distance: usize, firsts: SmallVec<[Value; 1]> },
 }
 
 impl Repeat {
-    /// How many values it has.
+    /// The number of its values.
     pub(super) fn len(&self) -> usize {
         self.body.len() * self.times
     }
 
-    /// The value of part number `at` of an iteration.
+    /// The value of step number `at` of an iteration.
     pub(super) fn value(&self, at: usize, iteration: usize) -> Value {
         Value::from_index(self.first.index() + iteration * self.body.len() + at)
     }
 
-    /// The part and the iteration of `value`, one of its values.
+    /// The step and the iteration of `value`, one of its values.
     pub(super) fn part(&self, value: Value) -> (usize, usize) {
         let index = value.index() - self.first.index();
         (index % self.body.len(), index / self.body.len())
     }
 
-    /// For how many steps it stands.
+    /// The number of steps if all iterations are peeled.
     pub(super) fn steps(&self) -> usize {
         let steps = self.body.iter().map(|part| match part {
             Part::Nothing => 0,
@@ -83,7 +82,7 @@ impl Repeat {
         steps.sum::<usize>().saturating_mul(self.times)
     }
 
-    /// The operands of its parts.
+    /// The operands of all steps.
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
         let slots = self.body.iter().map(|part| match part {
             Part::Nothing => &[][..],
@@ -94,7 +93,7 @@ impl Repeat {
 }
 
 impl Tree {
-    /// For how many steps `step` stands.
+    /// The number of steps that `step` counts for.
     pub(super) fn weight(&self, step: &Step) -> usize {
         match *step {
             Step::Value(_) | Step::Guard { .. } => 1,
@@ -102,7 +101,7 @@ impl Tree {
         }
     }
 
-    /// Whether any step stands for others.
+    /// Tests whether any step is a loop.
     pub(super) fn has_repeats(&self) -> bool {
         self.repeats.values().any(|repeat| repeat.times > 0)
     }

@@ -1,8 +1,7 @@
-//! Sharing: which instances give each other their sides.
+//! Planning of path sharing: which instances copy paths to which.
 //!
-//! Where a function calls itself, instances share only with those that as many
-//! calls surround: otherwise what is outside would be copied to the inside, and
-//! be new to the outside again.
+//! In recursive functions instances share only at equal recursion depth: otherwise outer code would
+//! be copied to an inner instance, and be new to the outer one again.
 
 use core::cmp::Reverse;
 use std::rc::Rc;
@@ -15,23 +14,23 @@ use super::special::{constants, generalised};
 use super::tree::{Instance, Tree, Value};
 use crate::trace::Site;
 
-/// Instances that run the same code on the same state, oldest first.
+/// Instances that run the same code on the same static state, oldest first.
 type Group = Vec<Instance>;
 
-/// Code, and the static state that it is given.
+/// A region, its recursion depth, the loop that it is an iteration of, and its static state.
 type Code = (Site, u32, Option<Instance>, SmallVec<[u64; 4]>);
 
-/// The constants that it is given, by position: what is computed of constants leaves
-/// no trace, so they must be the same.
+/// The captured constants, by position. Operations on constants are not in the trace, so the
+/// constants of instances that share must be equal.
 type Constants = Vec<Option<Value>>;
 
-/// What instances have to share.
+/// The groups of instances that share paths.
 #[derive(Default)]
 pub(super) struct Plan {
-    /// Those of a group that grew, youngest first, and the group. Groups whose oldest
-    /// is older come later: what inner regions know is there when outer ones share.
+    /// For each group its extended members, youngest first, and the group. Groups with older
+    /// members come later, so that inner regions have shared when outer ones do.
     within: Vec<(Vec<Instance>, Rc<Group>)>,
-    /// Instances, and the group of others that were given more constants.
+    /// An instance, and the group of instances with more constants that get its paths.
     special: Vec<(Instance, Rc<Group>)>,
 }
 
@@ -40,7 +39,7 @@ impl Plan {
         self.within.is_empty() && self.special.is_empty()
     }
 
-    /// All instances that it is about.
+    /// All instances of the plan.
     pub(super) fn instances(&self) -> impl Iterator<Item = Instance> {
         let groups = self.within.iter().map(|(_, group)| group);
         let groups = groups.chain(self.special.iter().map(|(_, group)| group));
@@ -49,9 +48,8 @@ impl Plan {
     }
 }
 
-/// What instances have to share, after those in `grew` have grown: each with the
-/// others of its group, and with those that were given constants where it was given
-/// traced values.
+/// Plans path sharing after the instances `extended` were extended: each shares with its group, and
+/// with groups that have constants in the place of its traced values.
 pub(super) fn plan(tree: &Tree, grew: &[Instance], apart: &HashSet<Site>) -> Plan {
     let key = |instance: Instance| -> Option<(Code, Constants)> {
         let (live_in, data) = (tree.live_in(instance)?, &tree.instances[instance]);
@@ -61,7 +59,7 @@ pub(super) fn plan(tree: &Tree, grew: &[Instance], apart: &HashSet<Site>) -> Pla
         let code = (data.site, data.recursion, live_in.of, live_in.state.clone());
         Some((code, constants(tree, live_in)))
     };
-    // Inner regions are younger: what they share, outer ones need not.
+    // Inner instances are younger; the order spares outer ones steps that inner ones share.
     let mut grew: Vec<Instance> = grew.to_vec();
     grew.sort_unstable();
     grew.dedup();
@@ -102,7 +100,7 @@ pub(super) fn plan(tree: &Tree, grew: &[Instance], apart: &HashSet<Site>) -> Pla
     Plan { within, special: special(&groups, &grown) }
 }
 
-/// Which groups are given what was seen with fewer constants.
+/// The pairs of an instance with few constants and a group with more.
 fn special(
     groups: &HashMap<Code, HashMap<Constants, Rc<Group>>>,
     grown: &[(Instance, Code, Constants)],
@@ -115,7 +113,7 @@ fn special(
         let Some(all) = groups.get(code).filter(|all| all.len() > 1 && seen.insert(code)) else {
             continue;
         };
-        // One of each kind: those in which the same positions are constants.
+        // One group for each set of positions that are constants.
         let mut kinds: HashMap<Vec<bool>, &Constants> = HashMap::new();
         for constants in all.keys() {
             let kind = constants.iter().map(Option::is_some).collect();
@@ -142,11 +140,10 @@ fn special(
     planned
 }
 
-/// Shares sides as planned, as long as no more than `budget` steps are copied.
-/// Returns whether that was enough.
+/// Shares paths as planned, copying at most `budget` steps. Returns whether the budget sufficed.
 pub(super) fn share(tree: &mut Tree, plan: &Plan, mut budget: usize) -> bool {
     for (grew, group) in &plan.within {
-        // All sides come together in the oldest and, when all are there, go out from it.
+        // All paths are collected in the oldest instance and copied from there.
         let first = group[0];
         let mut is_new = false;
         for &instance in grew {

@@ -1,8 +1,7 @@
-//! Side exits: at which comparison a run left what was known before.
+//! Side exits: the comparison at which a run left the paths known to a kernel.
 //!
-//! A kernel knows the graph as it was when the kernel was made. Each basic block of
-//! the tree has the version in which it came in, so a walk along the run tells
-//! where it first went on in a way that is younger than the kernel.
+//! A kernel has the graph of some version. Each basic block of the tree has the version that
+//! created it; a walk along the run finds the first block that is younger than the kernel.
 
 use super::tree::{BasicBlock, Tree};
 use super::walk::Walk;
@@ -11,26 +10,26 @@ use crate::op::Op;
 use crate::ssa::Place;
 use crate::trace::{Event, Site, Trace};
 
-/// A comparison that came out in a way that was not known.
+/// A comparison with an outcome for which a kernel had no path.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SideExit {
-    /// Where it is.
+    /// The place of the comparison.
     pub at: Place,
-    /// What was compared; [`Op::Same`] stands for a number that was read out.
+    /// The comparison; [`Op::Same`] is an escape, of a number that was read out.
     pub op: Op,
-    /// Whether it held.
+    /// The outcome.
     pub held: bool,
 }
 
-/// What a walk notes down to find out where it leaves an older version.
+/// Finds the side exit from an older version during a walk.
 pub(super) struct Watch {
     /// The version.
     version: u64,
     /// The latest comparison.
     last: Option<(Site, Op, bool)>,
-    /// Whether it was the one.
+    /// True if `last` is the side exit.
     found: bool,
 }
 
@@ -39,19 +38,19 @@ impl Watch {
         Watch { version, last: None, found: false }
     }
 
-    /// A comparison comes out.
+    /// Notes the outcome of a comparison.
     pub(super) fn decide(&mut self, event: &Event, outcome: bool) {
         if !self.found {
             self.last = Some((event.site(), event.op(), outcome));
         }
     }
 
-    /// What comes next is in no version.
+    /// The continuation is in no version.
     pub(super) fn leave(&mut self) {
         self.found = true;
     }
 
-    /// The walk is at this step of `basic_block`.
+    /// Checks the version of this step of `basic_block`.
     pub(super) fn visit(&mut self, tree: &Tree, basic_block: BasicBlock, step: usize) {
         let data = &tree.basic_blocks[basic_block];
         let is_younger = |(version, at)| version > self.version && step >= at;
@@ -60,8 +59,8 @@ impl Watch {
 }
 
 impl MergedTraces {
-    /// The comparison at which `trace`, which was merged, left what was known in an
-    /// older `version` of this generation; `None` if it did not.
+    /// The comparison at which `trace`, which was merged, exits the paths of an older `version` of
+    /// this generation; `None` if it takes one of them.
     ///
     /// # Examples
     ///
@@ -89,7 +88,7 @@ impl MergedTraces {
         let merging = &self.excluded.merging;
         let mut walk = Walk::new(&mut self.tree, false, merging, &mut self.notes);
         walk.watch = Some(Watch::new(version));
-        // Where it cannot go on, the tree does not know what comes next.
+        // If the walk fails, the tree does not know the continuation.
         let is_stopped = walk.run(trace).is_err();
         let Watch { last, found, .. } = walk.watch?;
         let (site, op, held) = last.filter(|_| found || is_stopped)?;

@@ -1,4 +1,4 @@
-//! Walking past parts of a trace that repeat themselves: as one step.
+//! Walking along loops of a trace, as single steps.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use super::walk::{Stop, Walk};
 use crate::entity::Entity;
 use crate::trace::{self, Event, Operand, Role, Trace};
 
-/// The repeats of a trace that is being walked along.
+/// The search for loops in the trace of a walk.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// Once they have been looked for.
+    /// The loops, once they were searched for.
     found: Option<Vec<trace::Repeat>>,
-    /// Before this event there are none that the tree could have.
+    /// Before this event there is no loop that fits the tree.
     refused: usize,
 }
 
 impl Walk<'_> {
-    /// Passes over the repeat that begins with `event`, the next one, if the tree has
-    /// it or may take it in. Says whether there was one.
+    /// Walks along the loop that begins with `event`, the next one, if the tree has a loop here or
+    /// may be extended by one. Returns whether it did.
     ///
-    /// Where the tree has one that the trace leaves, it is cut there.
+    /// If the trace differs from the tree's loop in some iteration, the loop is split there.
     pub(super) fn skip(&mut self, trace: &Trace<'_>, event: &Event<'_>) -> Result<bool, Stop> {
         if !matches!(event.role(), Role::Apply | Role::Guard | Role::Constant) {
             return Ok(false);
@@ -40,7 +40,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Passes over as much of the repeat `id`, the next step, as the trace does.
+    /// Walks along loop `id`, the next step, as far as the trace agrees.
     fn skip_known(
         &mut self,
         trace: &Trace<'_>,
@@ -52,7 +52,7 @@ impl Walk<'_> {
         let followed = self.follows(trace, id);
         let iterations = followed.iterations;
         if iterations < times {
-            // A constant before it is no step.
+            // A constant before the loop is no step.
             if iterations == 0 && event.role() == Role::Constant {
                 return Ok(false);
             }
@@ -74,7 +74,7 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// Adds the repeat that begins with the next event, if there is one.
+    /// Appends the loop that begins with the next event, if there is one.
     fn grow_by_repeat(&mut self, trace: &Trace<'_>, event: &Event<'_>) -> Result<bool, Stop> {
         let index = self.known.len();
         if index < self.repeats.refused {
@@ -98,7 +98,7 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// The next `count` events stand for the values from `first` on.
+    /// Notes the values of the next `count` events: `first` and those that follow it.
     fn pass_over(&mut self, trace: &Trace<'_>, first: Value, count: usize) -> Result<(), Stop> {
         let entry = self.open.last().map_or(0, |open| open.entry);
         let start = self.known.len();
@@ -109,7 +109,7 @@ impl Walk<'_> {
                 watch.decide(&guard, guard.value() != 0.0);
             }
         }
-        // Behind the last step regions may begin.
+        // Regions may begin after the last step.
         let mut marks = (start..start + count).rev().map(|index| trace.events.at(index));
         while let Some(event) = marks.next()
             && !matches!(event.role(), Role::Apply | Role::Guard | Role::Constant)
@@ -121,7 +121,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The repeat of `trace` that goes on at this event, from here on.
+    /// The rest of a loop of `trace` from event `index` on, where an iteration begins.
     fn ahead(&mut self, trace: &Trace<'_>, index: usize) -> Option<trace::Repeat> {
         let worth = self.tree.worth;
         if self.repeats.found.is_none() {
@@ -139,7 +139,7 @@ impl Walk<'_> {
         worth.is_reached(&rest).then_some(rest)
     }
 
-    /// Whether this event, a mark, means nothing to the walk.
+    /// Tests whether this event is a mark without effect on the walk.
     pub(super) fn is_nothing(&self, trace: &Trace<'_>, mark: usize) -> bool {
         let event = trace.events.at(mark);
         let is_unmerged = || !self.unmerged.is_empty() && self.unmerged.contains(&event.site());
@@ -162,15 +162,14 @@ impl Walk<'_> {
         }
     }
 
-    /// What the first iterations of `repeat` of `trace` are in the tree, but for their
-    /// values: as many as operands follow rules there, too. If that is not worth a repeat,
-    /// the event from which on there may be one.
+    /// The tree's form of the first iterations of a loop of `trace`: as many as follow rules in
+    /// terms of the tree's values. If they are too few, the event after which there may be a loop.
     fn repeat(&mut self, trace: &Trace<'_>, repeat: trace::Repeat) -> Result<Repeat, usize> {
         let trace::Repeat { start, period, times } = repeat;
         let passes = |mark: usize| self.is_nothing(trace, mark);
         let opening = trace::opening(trace.events, &passes, start, period, times);
         let opening = opening.ok_or(repeat.end())?;
-        // The first iterations tell what operands are.
+        // The first iterations determine the rules.
         let first = opening.first().ok_or(repeat.end())?;
         let slots = first.body.iter().flat_map(trace::Part::slots);
         let fits = slots.map(|slot| self.fits(slot, times)).min().unwrap_or(times);
@@ -202,8 +201,8 @@ impl Walk<'_> {
         Ok(Repeat { first: self.tree.input(0), times, goes_through_values, is_piece: false, body })
     }
 
-    /// In how many of the first iterations, at most `times`, an operand follows a rule in
-    /// the tree.
+    /// The number of iterations, at most `times`, in which an operand follows a rule in terms of
+    /// the tree's values.
     fn fits(&self, slot: &trace::Slot, times: usize) -> usize {
         let is_visible = |operand: &Operand| match *operand {
             Operand::Event(event) => self.visible(event as usize).is_some(),
@@ -224,8 +223,8 @@ impl Walk<'_> {
         fits.min(times)
     }
 
-    /// How many events, so many apart from `first` on, are inputs of one kind or values of
-    /// one part of a repeat.
+    /// The number of events, `first` and each `stride` further, that are inputs of one kind or
+    /// values of one step of a loop.
     fn row(&self, first: usize, by: i64) -> usize {
         let tree = &self.tree;
         let steps_in = |at: usize, range: Range<usize>| match by > 0 {
@@ -248,7 +247,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What an operand that follows a rule is in the tree.
+    /// The tree's form of the rule of an operand.
     fn slot(&mut self, slot: trace::Slot) -> Option<Slot> {
         Some(match slot {
             trace::Slot::Constant(bits) => Slot::Value { first: self.tree.constant(bits), by: 0 },

@@ -1,43 +1,41 @@
-//! Sharing to where less is traced: what a region does with traced numbers, it does
-//! with constants.
+//! Path sharing with specialisation: a path of traced values is also one of constants.
 //!
-//! What is computed of constants leaves no trace, so of two instances that were given
-//! different constants neither knows what the other would do. But where one of them
-//! was given a traced number, all that was done with it is in the trace, and the same
-//! is done with a constant: steps whose operands are constants are then computed here,
-//! as the tape computes them, and are no steps. A comparison of constants is no guard,
-//! and whether a region has one way depends on the guards in it; so sides that lead
-//! through such a comparison, or read such a number out, are not copied.
+//! Operations on constants are not in the trace, so of two instances with different constants
+//! neither has the other's path. But if one of them has a traced value where the other has a
+//! constant, its trace has all operations on it. They are copied with constant folding, as the tape
+//! computes them, and are no steps of the copy. A comparison of constants is no guard, and the
+//! guards decide whether a region has a single path; so paths that lead through such a comparison
+//! or escape are not copied.
 
 use super::path_sharing::PathSharing;
 use super::tree::{Instance, LiveIn, Origin, Tree, Value};
 use crate::op::{MAX_ARITY, Op, eval};
 
-/// What a step of the one region is in the other.
+/// The counterpart of a step.
 pub(super) enum Fold {
-    /// A step, too.
+    /// A step.
     Step,
-    /// A constant, which is noted.
+    /// A constant, which was noted.
     Constant,
-    /// A constant that cannot be told.
+    /// An unknown constant.
     Unknown,
 }
 
-/// The constants among what was captured, by position.
+/// The constants among the captured values, by position.
 pub(super) fn constants(tree: &Tree, live_in: &LiveIn) -> Vec<Option<Value>> {
     let is_constant = |&value: &Value| tree.is_constant(value);
     live_in.captured.iter().map(|value| Some(*value).filter(is_constant)).collect()
 }
 
-/// Whether `to` was given constants where `from` was given traced values.
+/// Tests whether `to` has constants in the place of traced values of `from`.
 pub(super) fn folds(tree: &Tree, from: Instance, to: Instance) -> bool {
     let (Some(from), Some(to)) = (tree.live_in(from), tree.live_in(to)) else { return false };
     let mut pairs = from.captured.iter().zip(&to.captured);
     pairs.any(|(&a, &b)| !tree.is_constant(a) && tree.is_constant(b))
 }
 
-/// Those of the constants that are constants by `general`, too; `None` if others
-/// would be, or none would be lost.
+/// The constants of `special` at the positions that are constants in `general`; `None` if `general`
+/// has others, or as many.
 pub(super) fn generalised(
     special: &[Option<Value>],
     general: &[Option<Value>],
@@ -51,7 +49,7 @@ pub(super) fn generalised(
 }
 
 impl PathSharing<'_> {
-    /// What `value`, a step of the region that sides come from, is in the other.
+    /// The counterpart of `value`, a step of the instance that paths are copied from.
     pub(super) fn fold(&mut self, value: Value) -> Fold {
         if !self.folds {
             return Fold::Step;
@@ -65,7 +63,7 @@ impl PathSharing<'_> {
             }
         }
         let number = eval(op, numbers);
-        // Of NaN it is not known which one the tape computes.
+        // The bits of a NaN depend on who computes it.
         if op == Op::Same || number.is_nan() {
             return Fold::Unknown;
         }

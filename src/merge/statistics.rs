@@ -1,4 +1,4 @@
-//! The branch statistics: what the runs that were looked at decided where.
+//! Branch statistics: outcomes of comparisons and trip counts of loops, over all analysed runs.
 
 use hashbrown::HashMap;
 
@@ -7,33 +7,32 @@ use crate::op::Op;
 use crate::ssa::Place;
 use crate::trace::{Operand, Role, Site, Trace};
 
-/// A comparison that decided what the user's code did, over all runs that were
-/// looked at: the first run of each way, and every now and then a later one.
+/// A comparison that a guard was made of, over all analysed runs: the first run of each path, and
+/// every now and then a later one.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Decision {
-    /// Where it is.
+    /// The place of the comparison.
     pub at: Place,
-    /// What was compared; [`Op::Same`] stands for a number that was read out.
+    /// The comparison; [`Op::Same`] is an escape, of a number that was read out.
     pub op: Op,
-    /// How often it held.
+    /// The number of times that it held.
     pub held: u64,
-    /// How often it did not.
+    /// The number of times that it did not hold.
     pub failed: u64,
-    /// How close the two sides have been: the smallest difference between them,
-    /// in their unit. Infinite where they were never both numbers.
+    /// The smallest absolute difference of the operands; infinite if they were never both numbers.
     pub margin: f64,
 }
 
-/// A loop of an annotated function, over all runs that were looked at.
+/// A loop of an annotated function, over all analysed runs.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TripCounts {
-    /// Where it is.
+    /// The place of the loop.
     pub at: Place,
-    /// How often it was entered.
+    /// The number of times that it was entered.
     pub entered: u64,
     /// The smallest number of iterations.
     pub fewest: u64,
@@ -46,12 +45,12 @@ pub struct TripCounts {
 pub(super) struct BranchStatistics {
     decisions: HashMap<(Site, Op), Decision>,
     loops: HashMap<Site, TripCounts>,
-    /// For each loop under way its site and its iterations; kept for its memory.
+    /// The site and the iterations of each open loop; kept for its memory.
     under_way: HashMap<u64, (Site, u64)>,
 }
 
 impl BranchStatistics {
-    /// Counts what `trace` decided.
+    /// Counts the outcomes and iterations of `trace`.
     pub(super) fn count(&mut self, trace: &Trace<'_>) {
         for event in trace.events.decisive() {
             match event.role() {
@@ -75,7 +74,7 @@ impl BranchStatistics {
                     } else {
                         decision.failed += 1;
                     }
-                    // Of NaN `min` takes the other.
+                    // `min` ignores NaN.
                     decision.margin = decision.margin.min(distance.unwrap_or(f64::NAN));
                 }
                 Role::Iterate => {
@@ -85,7 +84,7 @@ impl BranchStatistics {
                 _ => {}
             }
         }
-        // What is counted does not depend on their order.
+        // The counts do not depend on the order.
         for (_, (site, iterations)) in self.under_way.drain() {
             let new = || TripCounts { at: place(site), entered: 0, fewest: u64::MAX, most: 0 };
             let trips = self.loops.entry(site).or_insert_with(new);

@@ -1,10 +1,9 @@
-//! The merged traces: a tree of blocks for the function and for each region,
-//! made to be walked along and to grow trace by trace.
+//! The merged traces as a decision tree: basic blocks for the function and for each region
+//! instance.
 //!
-//! It differs from the graph in that nothing about it has to be computed anew
-//! when a trace adds a side: a region is the end of a block, and for each way
-//! out of the region there is a tail, the block where that way goes on. `emit`
-//! makes the graph of it.
+//! Unlike in the graph, adding a path changes nothing else: a region is the end of a basic block,
+//! and for each exit of the region there is a tail, the basic block after it. `emit` makes the
+//! graph.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -17,33 +16,33 @@ use crate::op::{MAX_ARITY, Op};
 use crate::trace::{Site, Worth};
 
 entity!(
-    /// Something computed on some way through the function.
+    /// A value on some path through the function.
     Value,
     "m"
 );
 
 entity!(
-    /// A basic block of events.
+    /// A basic block: steps without a branch.
     BasicBlock,
     "s"
 );
 
 entity!(
-    /// A region of the user's code where it was met.
+    /// An instance of a region: a region of the user's code on some path.
     Instance,
     "j"
 );
 
-/// How a value comes about.
+/// The definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Input(u32),
     Const(u64),
     /// A primitive and its operands; entries beyond the arity repeat the first.
     Apply(Op, [Value; MAX_ARITY], Site),
-    /// What is carried out of a region; the region's exit has it.
+    /// Carried out of a region by one of its exits.
     Carried,
-    /// Computed in a repeat, which has it.
+    /// Computed in a loop.
     Repeated,
 }
 
@@ -55,56 +54,55 @@ pub(super) enum Step {
         condition: Value,
         expect: bool,
     },
-    /// Stands for many others.
+    /// A loop.
     Repeat(RepeatId),
 }
 
-/// How a basic block ends.
+/// The end of a basic block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// No trace has come here yet.
+    /// The continuation is unknown.
     Open,
     /// The function returns.
     Return(Value),
-    /// Goes on in one of two basic blocks.
+    /// Branches on a condition.
     Branch { condition: Value, then: BasicBlock, otherwise: BasicBlock },
-    /// Goes through a region, and on with the tail of the exit that it takes.
+    /// Runs a region, then the tail of the exit that it takes.
     Region { instance: Instance, tails: SmallVec<[BasicBlock; 1]> },
-    /// Leaves the region by the exit with this number, carrying these values.
+    /// Exits the region by this exit, carrying these values.
     Exit { exit: usize, values: SmallVec<[Value; 4]> },
 }
 
-/// Steps, then an end.
+/// A basic block: steps, then an end.
 #[derive(Clone, Debug)]
 pub(super) struct StretchData {
-    /// Whether a trace went along it; otherwise it was copied.
+    /// True if a trace took it, false if it was copied.
     pub(super) is_walked: bool,
-    /// The version of the tree in which it came in.
+    /// The version of the tree that created it.
     pub(super) born: u64,
-    /// If it came in with an open end: the version in which it last went on from
-    /// there, and after how many steps.
+    /// If it was created with an open end: the version that last extended it, and the number of
+    /// steps before that.
     pub(super) grown: Option<(u64, usize)>,
     pub(super) steps: Vec<Step>,
-    /// For how many steps these stand.
+    /// The number of steps, those in loops counted once for each iteration.
     weight: usize,
     pub(super) end: End,
 }
 
-/// Where the ways through a region meet.
+/// The identity of an exit.
 ///
-/// Two ways out of a region are the same exit if they lead to one point of the
-/// program with the same live static state; then what comes after depends on
-/// nothing but the carried values.
+/// Two paths out of a region are the same exit if they lead to one point of the program with equal
+/// live static state; the continuation then depends on the carried values only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ExitKey {
     pub(super) to: Target,
-    /// The static state there.
+    /// The static state at the target.
     pub(super) state: SmallVec<[u64; 4]>,
-    /// How many values are carried.
+    /// The number of carried values.
     pub(super) carried: usize,
 }
 
-/// The point of the program at which a region is left.
+/// The target of an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// Its own end.
@@ -115,11 +113,11 @@ pub(super) enum Target {
     Outer(usize),
 }
 
-/// A way out of a region.
+/// An exit of a region.
 #[derive(Clone, Debug)]
 pub(super) struct Exit {
     pub(super) key: ExitKey,
-    /// What is carried, as known outside.
+    /// The carried values, by their names outside.
     pub(super) carried: SmallVec<[Value; 4]>,
 }
 
@@ -129,37 +127,37 @@ pub(super) struct MeetingData {
     pub(super) site: Site,
     pub(super) root: BasicBlock,
     pub(super) exits: Vec<Exit>,
-    /// How many values there were before it.
+    /// The number of values that are older than it.
     pub(super) born: usize,
     /// The instance that it is inside of.
     pub(super) parent: Option<Instance>,
-    /// How many instances around it are of the same region, by recursion.
+    /// The number of instances of the same region around it, by recursion.
     pub(super) recursion: u32,
-    /// Whether sides of it were given to others or come from others.
+    /// True if paths were copied from or to it.
     pub(super) is_shared: bool,
-    /// The basic block whose end it is.
+    /// The basic block that ends with it.
     pub(super) home: Option<BasicBlock>,
     pub(super) live_in: Knowledge,
     pub(super) for_jumps: Knowledge,
-    /// The regions to whose ends jumps lead, those of them that are merged; in the
-    /// order of the code.
+    /// The targets of its jumps: the regions to whose ends they lead, in the order of the code;
+    /// `None` for regions that are not merged.
     pub(super) goals: SmallVec<[Option<Instance>; 1]>,
 }
 
-/// What is known about what a region was given.
+/// The live-in values of an instance, as far as walks have seen them.
 #[derive(Clone, Debug)]
 pub(super) enum Knowledge {
-    /// Nothing, or not all of it.
+    /// Unknown, or not completely known.
     Nothing,
     LiveIn(LiveIn),
-    /// It was given different things.
+    /// Different walks had different ones.
     Varying,
 }
 
-/// What a region was given: all that its code mentions.
+/// The live-in values of an instance: all that its code names.
 ///
-/// An iteration of a loop was given what is carried to the head of the loop: all
-/// that changes in the loop. What does not change is the same for all iterations.
+/// The live-in values of an iteration are those carried to the head of the loop: all that changes
+/// in the loop. Other values are the same for all iterations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveIn {
     /// The loop, for an iteration of one.
@@ -171,16 +169,17 @@ pub(super) struct LiveIn {
 }
 
 impl LiveIn {
-    /// Whether it is this.
+    /// Tests for equality.
     pub(super) fn is(&self, of: Option<Instance>, state: &[u64], captured: &[Value]) -> bool {
         self.of == of && self.state[..] == *state && self.captured == captured
     }
 }
 
-/// Graphs of so many steps are made in some hundredths of a second.
+/// The largest number of steps for which all iterations of split loops are emitted: graphs of this
+/// size are made in some hundredths of a second.
 const FLAT: usize = 1 << 20;
 
-/// All that the traces have shown.
+/// The merged traces.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub(super) values: Values,
@@ -188,23 +187,23 @@ pub(super) struct Tree {
     pub(super) basic_blocks: Log<BasicBlock, StretchData>,
     pub(super) instances: Log<Instance, MeetingData>,
     constants: HashMap<u64, Value>,
-    /// How many guards outside regions have been seen with both outcomes.
+    /// The number of guards outside regions that were seen with both outcomes.
     pub(super) splits: usize,
-    /// Whether anything was copied from one instance to another.
+    /// True if paths were copied between instances.
     pub(super) is_shared: bool,
-    /// The version that is being made, or was made last.
+    /// The version under construction, or the latest one.
     pub(super) version: u64,
     pub(super) active: usize,
     pub(super) inactive: usize,
-    /// What becomes a repeat.
+    /// The size from which repetition becomes a loop.
     pub(super) worth: Worth,
-    /// Of how many steps in all a graph may be for all iterations of what was cut.
+    /// The largest number of steps for which all iterations of split loops are emitted.
     pub(super) flat: usize,
-    /// How it was when changes that may be taken back began.
+    /// The state at the beginning of the transaction.
     before: Before,
 }
 
-/// What is small enough to be kept before each change.
+/// The part of the state that is copied at the beginning of a transaction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
     splits: usize,
@@ -213,7 +212,7 @@ struct Before {
 }
 
 impl Tree {
-    /// A tree of these inputs with one open basic block.
+    /// A tree with these inputs and one open basic block.
     pub(super) fn new(active: usize, inactive: usize, version: u64) -> Self {
         let mut tree = Tree {
             values: (0..active + inactive).map(|i| Origin::Input(i as u32)).collect(),
@@ -234,7 +233,7 @@ impl Tree {
         tree
     }
 
-    /// From here on changes can be taken back.
+    /// Begins a transaction.
     pub(super) fn begin(&mut self) {
         let Tree { splits, is_shared, version, .. } = *self;
         self.before = Before { splits, is_shared, version };
@@ -244,7 +243,7 @@ impl Tree {
         self.instances.begin();
     }
 
-    /// What has changed stays so.
+    /// Keeps the changes.
     pub(super) fn keep(&mut self) {
         self.values.keep();
         self.repeats.keep();
@@ -252,7 +251,7 @@ impl Tree {
         self.instances.keep();
     }
 
-    /// Takes back what has changed.
+    /// Undoes the changes.
     pub(super) fn undo(&mut self) {
         for origin in self.values.newer() {
             if let Origin::Const(bits) = origin {
@@ -288,7 +287,7 @@ impl Tree {
         })
     }
 
-    /// Something is about to be added at the open end of `basic_block`.
+    /// Notes that the open end of `basic_block` is about to be extended.
     pub(super) fn grow(&mut self, basic_block: BasicBlock) {
         let (data, version) = (&self.basic_blocks[basic_block], self.version);
         if data.born < version && data.grown.is_none_or(|(last, _)| last < version) {
@@ -305,7 +304,7 @@ impl Tree {
         data.steps.push(step);
     }
 
-    /// A trace goes along `basic_block`.
+    /// Notes that a trace takes `basic_block`.
     pub(super) fn walk_along(&mut self, basic_block: BasicBlock) {
         if !self.basic_blocks[basic_block].is_walked {
             self.basic_blocks[basic_block].is_walked = true;
@@ -349,13 +348,13 @@ impl Tree {
         matches!(self.values[value], Origin::Const(_))
     }
 
-    /// What corresponds to `value`, if these captured values do.
+    /// The counterpart of `value`, if these captured values correspond.
     pub(super) fn captured(
         &self,
         value: Value,
         pairs: impl Iterator<Item = (Value, Value)>,
     ) -> Option<Value> {
-        // A constant may stand in the code itself.
+        // A constant may be a literal in the code.
         let literal = matches!(self.values[value], Origin::Const(_)).then_some(value);
         let captured = pairs.filter(|(from, _)| *from == value).map(|(_, to)| to);
         let mut candidates = literal.into_iter().chain(captured);
@@ -376,7 +375,7 @@ impl Tree {
         self.find_exit_to(instance, key.to, &key.state, key.carried)
     }
 
-    /// The exit of `instance` to this point, with this state and so many values.
+    /// The exit of `instance` to this target, with this state and number of values.
     pub(super) fn find_exit_to(
         &self,
         instance: Instance,
@@ -397,7 +396,7 @@ impl Tree {
         exits.len() - 1
     }
 
-    /// How many inputs there are.
+    /// The number of inputs.
     pub(super) fn inputs(&self) -> usize {
         self.active + self.inactive
     }
@@ -411,8 +410,8 @@ impl Tree {
         *self.constants.entry(bits).or_insert_with(|| values.push(Origin::Const(bits)))
     }
 
-    /// Turns the guard that is step number `step` of `basic_block` into a branch.
-    /// Returns the new, open basic block on the side of `outcome`.
+    /// Turns the guard that is step number `step` of `basic_block` into a branch. Returns the new,
+    /// open basic block for `outcome`.
     pub(super) fn split(
         &mut self,
         basic_block: BasicBlock,
@@ -424,7 +423,7 @@ impl Tree {
         let data = &mut self.basic_blocks[basic_block];
         let rest = data.steps.split_off(step + 1);
         let Some(Step::Guard { condition, .. }) = data.steps.pop() else { return new };
-        // There are fewer steps above.
+        // The steps before the guard have less weight.
         let weight = data.weight;
         let above_weight =
             self.basic_blocks[basic_block].steps.iter().map(|step| self.weight(step)).sum();
@@ -433,7 +432,7 @@ impl Tree {
         let branch = End::Branch { condition, then, otherwise };
         let end = core::mem::replace(&mut data.end, branch);
         let (is_walked, born, grown) = (data.is_walked, data.born, data.grown);
-        // What was added before the guard was, stays where it is.
+        // Extensions before the guard stay with the block.
         let (above, below) = match grown {
             Some((version, at)) if at > step => (None, Some((version, at - step - 1))),
             _ => (grown, None),
@@ -447,21 +446,20 @@ impl Tree {
         new
     }
 
-    /// Whether there are pieces of repeats that were cut, and few steps in all.
+    /// Tests whether loops were split and the tree has few steps.
     pub(super) fn has_short_pieces(&self) -> bool {
         let weights = self.basic_blocks.values().map(|basic_block| basic_block.weight);
         self.repeats.values().any(|repeat| repeat.times > 0 && repeat.is_piece)
             && weights.fold(0, usize::saturating_add) <= self.flat
     }
 
-    /// The number of steps on all ways through the function together, where a
-    /// region counts once for each way that leads through it. Either of all ways,
-    /// or of what traces went along.
+    /// The number of steps on all paths through the function together, where a region counts once
+    /// for each path through it. Counts `all` paths, or only those taken by traces.
     pub(super) fn steps(&self, all: bool) -> usize {
-        // The basic blocks to visit with the number of steps above them; a region is
-        // visited on its own, because its ways meet again.
+        // The blocks to visit with the number of steps above them. A region is summed by itself,
+        // because its paths join.
         let mut inner: PrimaryMap<Instance, usize> = PrimaryMap::filled(0, self.instances.len());
-        // A region inside another is younger, so its number is known by then.
+        // Inner instances are younger, so their sums are known first.
         let instances: Vec<Instance> = self.instances.keys().collect();
         for &instance in instances.iter().rev() {
             inner[instance] = self.sum(self.instances[instance].root, &inner, false, all);
@@ -469,7 +467,7 @@ impl Tree {
         self.sum(self.root(), &inner, true, all)
     }
 
-    /// The steps of the tree of `root`: of each basic block once, or along each way.
+    /// The number of steps in the tree of `root`: of each block once, or along each path.
     fn sum(
         &self,
         root: BasicBlock,

@@ -1,4 +1,4 @@
-//! The values of the tree: a list that has gaps, in which the values of repeats lie.
+//! The values of the tree: a list of origins, with gaps for the values of loops.
 
 use core::ops::Index;
 
@@ -6,37 +6,37 @@ use super::repeat::RepeatId;
 use super::tree::{Origin, Value};
 use crate::entity::Entity;
 
-/// Values with their origins. Those of repeats have ids, and no origin of their own.
+/// Values with their origins. Values of loops have ids, but no origin of their own.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     origins: Vec<Origin>,
-    /// In the order of their first values, without gaps; one at least.
+    /// In the order of their first values, without gaps; at least one.
     pieces: Vec<Piece>,
     len: usize,
     before: Option<Before>,
 }
 
-/// How it was before changes that may be taken back.
+/// The state at the beginning of a transaction.
 #[derive(Clone, Debug)]
 struct Before {
     len: usize,
     origins: usize,
     pieces: usize,
-    /// All of them, if not only some were added.
+    /// All former pieces, if some were replaced rather than added.
     replaced: Option<Vec<Piece>>,
 }
 
-/// Values up to the next piece.
+/// The values up to those of the next piece.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     /// The index of the first value.
     first: usize,
-    /// Where that is found.
+    /// The place of the first value.
     at: Place,
 }
 
 impl Values {
-    /// How many values there are.
+    /// The number of values.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -52,7 +52,7 @@ impl Values {
         Value::from_index(self.len - 1)
     }
 
-    /// Appends so many values of `repeat`; returns the first one.
+    /// Appends `count` values of a loop; returns the first one.
     pub(super) fn reserve(&mut self, count: usize, repeat: RepeatId) -> Value {
         let first = self.len;
         self.pieces.push(Piece { first, at: Place::Repeat(repeat) });
@@ -60,7 +60,7 @@ impl Values {
         Value::from_index(first)
     }
 
-    /// Gives the values of the repeat that begins with `first` other sources, in order.
+    /// Replaces the values of the loop that begins with `first` by other sources, in order.
     pub(super) fn replace(&mut self, first: Value, sources: Vec<Source>) {
         let mut first = first.index();
         let found = self.pieces.binary_search_by_key(&first, |piece| piece.first);
@@ -86,18 +86,18 @@ impl Values {
         self.pieces.splice(index..=index, pieces);
     }
 
-    /// From here on changes can be taken back.
+    /// Begins a transaction.
     pub(super) fn begin(&mut self) {
         let (len, origins, pieces) = (self.len, self.origins.len(), self.pieces.len());
         self.before = Some(Before { len, origins, pieces, replaced: None });
     }
 
-    /// What has changed stays so.
+    /// Keeps the changes.
     pub(super) fn keep(&mut self) {
         self.before = None;
     }
 
-    /// Takes back what has changed.
+    /// Undoes the changes.
     pub(super) fn undo(&mut self) {
         let Some(Before { len, origins, pieces, replaced }) = self.before.take() else { return };
         (self.len, self.pieces) = match replaced {
@@ -110,13 +110,13 @@ impl Values {
         self.origins.truncate(origins);
     }
 
-    /// The origins that came in since changes can be taken back.
+    /// The origins added in this transaction.
     pub(super) fn newer(&self) -> &[Origin] {
         let origins = self.before.as_ref().map_or(self.origins.len(), |before| before.origins);
         &self.origins[origins..]
     }
 
-    /// Where `value` is found.
+    /// The place of `value`.
     pub(super) fn place(&self, value: Value) -> Place {
         let index = value.index();
         let next = self.pieces.partition_point(|piece| piece.first <= index);
@@ -124,14 +124,14 @@ impl Values {
         piece.map_or(Place::Origin(index), |piece| piece.place(index))
     }
 
-    /// The origins that are known, in any order.
+    /// All origins, in no particular order.
     pub(super) fn origins(&self) -> &[Origin] {
         &self.origins
     }
 }
 
 impl Piece {
-    /// Where the value with this index is, if it is in this piece.
+    /// The place of the value with this index, which is in this piece.
     fn place(&self, index: usize) -> Place {
         match self.at {
             Place::Origin(first) => Place::Origin(first + index - self.first),
@@ -140,19 +140,19 @@ impl Piece {
     }
 }
 
-/// Where values that follow one another come from.
+/// The source of consecutive values.
 pub(super) enum Source {
     Origins(Vec<Origin>),
-    /// So many of this repeat.
+    /// A number of values of this loop.
     Repeat(RepeatId, usize),
 }
 
-/// Where a value is found.
+/// The place of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Among the origins, with this number.
+    /// The origin with this index.
     Origin(usize),
-    /// In this repeat.
+    /// A loop.
     Repeat(RepeatId),
 }
 

@@ -1,11 +1,10 @@
-//! Walking along a trace: what the tree knows is compared, what it does not
-//! know is added.
+//! Walking along a trace: compares it with the tree and appends what is new.
 //!
-//! Two points of two traces are one point of the tree if what led there was the
-//! same, or if they are the same exit of a region: the same point of the
-//! program with the same live static state. This is partial evaluation, and it
-//! makes merging sound: hidden state that decides what happens next is part of
-//! the key, and what was not seen is not in the tree.
+//! Two points of two traces are one point of the tree if the steps before them are equal, or if
+//! they follow the same exit of a region: the same point of the program with equal live static
+//! state. This is partial evaluation, and it makes merging sound: static state that decides about
+//! the continuation is part of the key of an exit, and a continuation that was not seen is not in
+//! the tree.
 
 use core::panic::Location;
 
@@ -21,29 +20,28 @@ use crate::op::{MAX_ARITY, Op};
 use crate::ssa::Place;
 use crate::trace::{Event, Operand, Role, Site, Trace};
 
-/// Why a walk ended early.
+/// A reason why a walk ended early: the trace does not match the tree.
 pub(super) enum Stop {
-    /// The trace does something that the tree does not know, here, and the tree
-    /// must not grow.
+    /// The path is not in the tree, which must not be extended.
     New {
         at: Place,
-        /// Whether it does so in a region, the ways of which meet again.
+        /// True if it begins inside a region, whose paths join.
         in_region: bool,
     },
-    /// The trace does something else than the tree without a guard in between.
+    /// The trace differs from the tree without a guard in between.
     Divergent(Place),
-    /// The region must not be merged.
+    /// The region cannot be merged.
     Unmerged(Site, UnmergedRegion),
-    /// What was copied to or from this region is not known to be right.
+    /// Paths copied from or to this region may be wrong.
     Unshare(Site),
 }
 
 /// A walk along one trace.
 pub(super) struct Walk<'a> {
     pub(super) tree: &'a mut Tree,
-    /// Whether the tree may grow.
+    /// True if the tree may be extended.
     pub(super) grow: bool,
-    /// Regions that are not merged: their marks are passed over.
+    /// Regions that are not merged: their marks are ignored.
     pub(super) unmerged: &'a HashSet<Site>,
     pub(super) known: &'a mut KnownEvents,
     pub(super) entries: &'a mut Vec<Entry>,
@@ -56,7 +54,7 @@ pub(super) struct Walk<'a> {
     pub(super) basic_block: BasicBlock,
     /// The next step of the basic block.
     pub(super) step: usize,
-    /// Where it leaves an older version of the tree, if that is asked for.
+    /// The search for the side exit from an older version, if asked for.
     pub(super) watch: Option<Watch>,
     pub(super) repeats: Ahead,
 }
@@ -134,7 +132,7 @@ impl<'a> Walk<'a> {
                 }
                 Role::Iterate => self.iterate(trace)?,
                 Role::Join => self.join(trace)?,
-                // Behind a join or head, and dealt with there.
+                // Read with the join or loop head before them.
                 Role::Phi | Role::State | Role::Opaque => self.known.push(None),
             }
         }
@@ -159,7 +157,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes on at the start of `basic_block`.
+    /// Continues at the start of `basic_block`.
     pub(super) fn go(&mut self, basic_block: BasicBlock) {
         self.look();
         self.tree.walk_along(basic_block);
@@ -167,25 +165,25 @@ impl<'a> Walk<'a> {
         self.look();
     }
 
-    /// Looks whether it is where an older version of the tree did not know on.
+    /// Checks whether an older version of the tree had this point.
     pub(super) fn look(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.visit(self.tree, self.basic_block, self.step);
         }
     }
 
-    /// The next event stands for `value`.
+    /// Notes the value of the next event.
     pub(super) fn note(&mut self, value: Value) {
         let entry = self.open.last().map_or(0, |open| open.entry);
         self.known.push(Some(Known { value, entry }));
     }
 
-    /// Whether all known steps of the basic block have been walked.
+    /// Tests whether all steps of the basic block have been walked.
     pub(super) fn at_end(&self) -> bool {
         self.step == self.tree.basic_blocks[self.basic_block].steps.len()
     }
 
-    /// Whether no trace has come further than here.
+    /// Tests whether the continuation of the basic block is unknown here.
     pub(super) fn at_open_end(&self) -> bool {
         self.at_end() && self.tree.basic_blocks[self.basic_block].end == End::Open
     }
@@ -204,7 +202,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The step that the tree takes next.
+    /// The next step of the basic block.
     fn next_step(&mut self) -> Option<Step> {
         let step = self.tree.basic_blocks[self.basic_block].steps.get(self.step).copied();
         self.step += usize::from(step.is_some());
@@ -216,7 +214,7 @@ impl<'a> Walk<'a> {
         self.step += 1;
     }
 
-    /// Applies a primitive: the known one, or a new one.
+    /// Walks along a primitive: compares it with the tree, or appends it.
     pub(super) fn apply(&mut self, op: Op, args: &[Value], site: Site) -> Result<Value, Stop> {
         if self.at_open_end() {
             self.must_grow(|| place(site))?;
@@ -245,8 +243,8 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
             let Some(Step::Value(condition)) = self.next_step() else { return Err(divergent()) };
-            // An escaped value that differs from the one seen before takes the
-            // other side of that guard, and meets its own guard there.
+            // An escaped number that differs from the known one takes the other branch of that
+            // guard, and is compared with the next known number there.
             let same = self.is(condition, event.op(), &args);
             if !same && !self.escapes_same_value(condition, event.op(), &args) {
                 return Err(divergent());
@@ -279,7 +277,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether both guard the escape of one value, with different numbers.
+    /// Tests whether both guard an escape of the same value, with different numbers.
     fn escapes_same_value(&self, condition: Value, op: Op, args: &[Value]) -> bool {
         matches!(self.tree.values[condition], Origin::Apply(Op::Same, known, _)
             if op == Op::Same && args.first() == Some(&known[0]))
@@ -320,7 +318,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Passes over a region with only one way.
+    /// Enters a region with a single path, which leaves no trace in the tree.
     pub(super) fn pass(&mut self, site: Site) -> Result<(), Stop> {
         match self.tree.basic_blocks[self.basic_block].end {
             End::Region { instance, .. }
@@ -363,7 +361,7 @@ pub(super) fn unmerge(site: Site, reason: UnmergedReason) -> Stop {
     Stop::Unmerged(site, UnmergedRegion { at: place(site), reason })
 }
 
-/// Operands in the fixed array of [`Origin::Apply`].
+/// Pads operands to the array of [`Origin::Apply`].
 pub(super) fn pad(args: &[Value]) -> [Value; MAX_ARITY] {
     core::array::from_fn(|i| args.get(i).copied().unwrap_or(args[0]))
 }

@@ -1,4 +1,4 @@
-//! How an operation on `Var` computes its value and reaches the recorder.
+//! Applying a primitive to `Var`s: evaluates it and records the event.
 
 use core::panic::Location;
 
@@ -8,14 +8,14 @@ use super::recorder::{self, ID};
 use crate::op::{MAX_ARITY, Op, eval};
 
 impl Var {
-    /// `op` as its method or operator applies it.
+    /// Applies `op` by the method or operator of that name.
     #[track_caller]
     pub(crate) fn apply(op: Op, [a, b, c]: [Var; MAX_ARITY]) -> Var {
         match (op, op.arity()) {
             (Op::Powi, _) => a.powi(b.value as i32),
-            // User code can compare bits only by reading the numbers out.
+            // `Same` compares bits, which user code does only by reading a number out.
             (Op::Same, _) => Var::constant(eval(op, [a.value, b.value, 0.0])),
-            // Its value; the tape has no custom derivatives yet.
+            // The value operand: the tape has no custom derivatives.
             (Op::Attach, _) => a,
             (_, 1) => a.apply1(op),
             (_, 2) => a.apply2(op, b),
@@ -35,8 +35,8 @@ impl Var {
     pub(super) fn apply2(self, op: Op, other: Var) -> Var {
         let value = eval(op, [self.value, other.value, 0.0]);
         let (a, b, at) = (self.tag, other.tag, Location::caller());
-        // The common case first: whether an operand is a constant is asked only
-        // when they are not both events of this recording.
+        // The common case first: operands are tested for being constants only if they are not both
+        // events of this recording.
         let kind = Kind::apply(op, Form::Events);
         let tag = match recorder::record(value, b & ID, a, b, kind, at) {
             Some(tag) => tag,
@@ -49,9 +49,9 @@ impl Var {
         Var::traced(value, tag)
     }
 
-    /// What [`Var::apply2`] does when the operands are not both events of this
-    /// recording, or there is no room. The kinds are for two events, a constant
-    /// second and a constant first. Returns the tag of the result.
+    /// The slow case of [`Var::apply2`]: an operand is a constant or of another recording, or the
+    /// ring is full. The kinds are for two events, a constant second operand and a constant first
+    /// operand. Returns the tag of the result.
     #[inline(never)]
     fn mixed(self, value: f64, other: Var, kinds: [Kind; 3], at: Site) -> u64 {
         let (a, b, [kind, with, after]) = (self.tag, other.tag, kinds);
@@ -64,7 +64,7 @@ impl Var {
         }
     }
 
-    /// `op` on this and a constant.
+    /// Applies `op` to `self` and a constant.
     #[inline(always)]
     #[track_caller]
     pub(super) fn apply2_with(self, op: Op, constant: f64) -> Var {
@@ -73,7 +73,7 @@ impl Var {
         self.recorded(value, constant.to_bits(), kind, Location::caller())
     }
 
-    /// `op` on a constant and this.
+    /// Applies `op` to a constant and `self`.
     #[inline(always)]
     #[track_caller]
     pub(super) fn apply2_after(self, op: Op, constant: f64) -> Var {
@@ -82,8 +82,7 @@ impl Var {
         self.recorded(value, constant.to_bits(), kind, Location::caller())
     }
 
-    /// The result of an operation of which this is the only operand that may
-    /// not be a constant.
+    /// Records an operation of which every operand but `self` is a constant.
     #[inline(always)]
     fn recorded(self, value: f64, payload: u64, kind: Kind, at: Site) -> Var {
         let a = self.tag;

@@ -1,16 +1,16 @@
-//! Captures: what regions were given, in a table beside the events.
+//! Captures: the live-in values of regions, in a table beside the events.
 
 use super::{Operand, Trace};
 
-/// What was captured in one run, by the events that enter the regions.
+/// The captures of one run, by the event that enters the region.
 #[derive(Debug, Default)]
 pub(super) struct Captures {
-    /// In the order of the events; of two for one event the second is for jumps.
+    /// In the order of the events; an event may have a second capture, for its jumps.
     heads: Vec<Head>,
     operands: Vec<Operand>,
 }
 
-/// One capture; its operands end where the next one's begin.
+/// One capture; its operands end where those of the next capture begin.
 #[derive(Debug)]
 struct Head {
     event: u32,
@@ -28,21 +28,21 @@ impl Captures {
         self.operands.clear();
     }
 
-    /// Adds what the region was given that the latest event enters.
+    /// Adds the live-in values of the region that `event`, the latest event, enters.
     pub(super) fn push(&mut self, event: u32, key: u64, operands: &[Operand]) {
         if self.count(event) == 0 {
             self.add(event, key, operands);
         }
     }
 
-    /// Adds what that region was given for jumps, if the other capture was added.
+    /// Adds the jump capture of that region, if its first capture was added.
     pub(super) fn push_for_jumps(&mut self, event: u32, key: u64, operands: &[Operand]) {
         if self.count(event) == 1 {
             self.add(event, key, operands);
         }
     }
 
-    /// How many captures of the latest event there are.
+    /// The number of captures of the latest event.
     fn count(&self, event: u32) -> usize {
         self.heads.iter().rev().take_while(|head| head.event == event).count()
     }
@@ -56,7 +56,7 @@ impl Captures {
         self.nth(event, 0)
     }
 
-    /// The capture of this number that belongs to `event`.
+    /// Capture number `number` of `event`.
     fn nth(&self, event: usize, number: usize) -> Option<(u64, &[Operand])> {
         let first = self.heads.partition_point(|head| (head.event as usize) < event);
         let index = first + number;
@@ -66,19 +66,19 @@ impl Captures {
     }
 }
 
-/// What a region was given together with what is carried to where jumps lead out of
-/// it, as [`Trace::captured`] has it for the region alone.
+/// The live-in values of a region together with all values carried to the targets of jumps out of
+/// it; see [`Trace::captured_for_jumps`].
 #[derive(Clone, Copy, Debug)]
 pub struct ForJumps<'a> {
-    /// The hash of the static content.
+    /// The hash of the static state.
     pub key: u64,
-    /// The ids of the regions to whose ends jumps lead, as [`Operand::Event`]s.
+    /// The regions to whose ends jumps lead: their ids, as [`Operand::Event`]s.
     pub goals: &'a [Operand],
-    /// The traced numbers.
+    /// The traced values.
     pub operands: &'a [Operand],
 }
 
-/// The number of goals, the goals, and the numbers, as [`Captures`] has them.
+/// Encodes a jump capture: the number of targets, the targets, the values.
 pub(super) fn for_jumps(goals: &[u32], operands: &[Operand]) -> Vec<Operand> {
     let count = Operand::Event(goals.len() as u32);
     let goals = goals.iter().map(|&goal| Operand::Event(goal));
@@ -86,10 +86,10 @@ pub(super) fn for_jumps(goals: &[u32], operands: &[Operand]) -> Vec<Operand> {
 }
 
 impl Trace<'_> {
-    /// What the region that the event with this index enters was given together with
-    /// what is carried to where jumps lead out of it: also if the way there is taken,
-    /// no more than this decides what is carried. `None` if nothing jumps out of the
-    /// region, or not all is known.
+    /// The live-in values of the region that event number `event` enters, together with all values
+    /// carried to the targets of jumps out of it. They determine what a jump carries, also on a
+    /// path that this run does not take. `None` if nothing jumps out of the region, or if a value
+    /// is not known.
     ///
     /// ```
     /// use std::panic::Location;

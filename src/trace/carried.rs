@@ -1,45 +1,44 @@
-//! How many numbers a loop carries, by where in it an iteration is said to begin.
+//! Counts the values that a loop carries, for each rotation of its body.
 //!
-//! Where a program begins with constants its first iteration may have fewer steps than the others,
-//! as 0.9·m with m = 0 is no step: then what repeats begins in the middle of an iteration, and what
-//! is known there is carried, which may be more than what the program carries. As it ends where the
-//! last iteration of the program does, it may as well begin so much later.
+//! If a program starts with constants, its first iteration may have fewer steps than the others:
+//! 0.9·m with m = 0 is no step. Repetition is then found from the middle of an iteration on, where
+//! more values may be live than at the loop's head. Rotating the loop, so that it begins some steps
+//! later, can restore the program's own head.
 
 use core::hash::Hash;
 
 use hashbrown::HashMap;
 
-/// Numbers that are computed in an iteration, and used in that or in later ones.
+/// The live ranges of values computed in an iteration and used in the same or a later one.
 pub(crate) struct Carried<T> {
     period: usize,
-    /// The step that each is computed in, and how many steps after the first of that iteration it
-    /// is used last.
+    /// For each value the step that computes it, and its last use, as the number of steps from the
+    /// beginning of the iteration that computes it.
     spans: HashMap<T, (usize, usize)>,
 }
 
 impl<T: Eq + Hash> Carried<T> {
-    /// None yet, of iterations with so many steps.
+    /// No values, for iterations of `period` steps.
     pub(crate) fn new(period: usize) -> Self {
         Carried { period, spans: HashMap::new() }
     }
 
-    /// Notes that `number`, which the step `from` computes, is used so many iterations later, by the
-    /// step `at`.
+    /// Adds a use: step `from` computes `number`, step `at` uses it `distance` iterations later.
     pub(crate) fn add(&mut self, number: T, from: usize, distance: usize, at: usize) {
         let used = distance * self.period + at;
         let (_, last) = self.spans.entry(number).or_insert((from, used));
         *last = used.max(*last);
     }
 
-    /// Whether fewer are carried if an iteration begins so many steps later, within the first one.
+    /// Tests whether fewer values are carried if iterations begin `later` steps later.
     pub(crate) fn is_less_from(&self, later: usize) -> bool {
         (1..self.period).contains(&later) && self.across(later) < self.across(0)
     }
 
-    /// How many are carried if an iteration begins with the step `first`; what is used several
-    /// iterations later counts as many.
+    /// The number of values live where step `first` begins an iteration; a value used several
+    /// iterations later counts once for each.
     fn across(&self, first: usize) -> usize {
-        // How many iterations have begun when this step is done, that before the first one included.
+        // The number of iterations begun when `step` is done.
         let begun = |step: usize| (step + self.period - first) / self.period;
         self.spans.values().map(|&(from, last)| begun(last) - begun(from)).sum()
     }

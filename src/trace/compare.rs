@@ -7,8 +7,8 @@ use super::operators::{Pair, Plain};
 use super::{Var, recorder};
 use crate::op::Op;
 
-/// The outcome of a comparison that was just recorded as `comparison`, which
-/// becomes a guard unless both sides were constants.
+/// The outcome of `comparison`, which was just recorded and becomes a guard unless both operands
+/// are constants.
 #[inline]
 fn guarded(comparison: Var) -> bool {
     let outcome = comparison.value != 0.0;
@@ -86,8 +86,8 @@ macro_rules! formatting {
     ($($trait:ident),*) => {
         $(
             impl fmt::$trait for Var {
-                /// Formats the number. What is printed leaves the recording, so
-                /// this guards the number as [`Var::value`] does.
+                /// Formats the number. The text is not traced, so the number is guarded as by
+                /// [`Var::value`].
                 #[track_caller]
                 fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                     fmt::$trait::fmt(&self.value(), f)

@@ -1,9 +1,8 @@
-//! What can go wrong while the user's function is recorded.
+//! Errors while the user's function is recorded.
 
 use super::Site;
 
-/// Why a recording gave no trace. Users of recorded functions see it as
-/// [`Error`](crate::Error).
+/// A reason why a recording gave no trace. Recorded functions return it as [`Error`](crate::Error).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -13,10 +12,10 @@ pub enum TraceError {
          that made it", made_by(.made)
     )]
     ForeignVar {
-        /// Where it was used.
+        /// The place where it was used.
         used: Site,
-        /// Where the recorded function was made that the `Var` belongs to,
-        /// when that is still known.
+        /// The place where the recorded function that it belongs to was made, if that is still
+        /// known.
         made: Option<Site>,
     },
     /// The run recorded more events than the limit allows.

@@ -1,4 +1,4 @@
-//! The event: one step of a recorded run.
+//! Events: the steps of a recorded run, and their encoding in 16 bytes.
 
 use core::fmt;
 use core::panic::Location;
@@ -9,12 +9,12 @@ use crate::op::{MAX_ARITY, Op};
 /// A place in the user's source.
 pub type Site = &'static Location<'static>;
 
-/// What an event stands for.
+/// The role of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// An input whose gradient is asked for.
+    /// An input with a gradient.
     ActiveInput,
-    /// An input that may change from call to call but needs no gradient.
+    /// An input without a gradient, which may change from call to call.
     InactiveInput,
     /// A constant operand of an operation with three operands.
     Constant,
@@ -22,28 +22,25 @@ pub enum Role {
     Apply,
     /// A comparison whose outcome decided what the user's code did next.
     Guard,
-    /// A mark: a region begins. The payload is its id, which counts from 1 in
-    /// each run.
+    /// A mark: a region begins. The payload is its id, counted from 1 in each run.
     Enter,
-    /// A mark: the head of the loop whose region has the id in the payload is
-    /// passed. What is carried follows at once; nothing is if the iteration
-    /// before has only one way ([`Event::has_one_way`]).
+    /// A mark: the loop with the id in the payload passes its head. The carried values follow,
+    /// unless the previous iteration has a single path ([`Event::has_single_path`]).
     Iterate,
-    /// A mark: the region with the id in the payload ends, and with it all
-    /// regions inside that are still open. What is carried follows at once;
-    /// nothing is if the region has only one way ([`Event::has_one_way`]).
+    /// A mark: the region with the id in the payload ends, and with it all open regions inside. The
+    /// carried values follow, unless the region has a single path ([`Event::has_single_path`]).
     Join,
-    /// A traced number or a constant that is carried to this point, and is an
-    /// event of its own from here on. It has one operand.
+    /// A φ: a carried traced value or constant, which is a value of its own from here on. It has
+    /// one operand.
     Phi,
-    /// Carried: what is not traced, as bits or a hash of them in the payload.
+    /// Carried static state: its bits, or a hash of them, are the payload.
     State,
-    /// Carried: a variable whose content is not known; its name is in
+    /// A carried variable with unknown content; its name is in
     /// [`Trace::opaque`](super::Trace::opaque).
     Opaque,
 }
 
-/// Where the operands of an event are found.
+/// The encoding of the operands of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// All operands are events.
@@ -54,8 +51,8 @@ pub(super) enum Form {
     ConstantFirst,
 }
 
-/// The rules by which an adjoint is passed on: those of the frequent primitives,
-/// and all others. In the order in which the sweep tells them apart.
+/// The adjoint rules: one for each frequent form of a primitive, and general ones. In the order in
+/// which the sweep tests for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum Rule {
@@ -69,19 +66,19 @@ pub(super) enum Rule {
     Scaled,
     /// Each gets it times the value of the other.
     Product,
-    /// The first, or only, operand gets what the primitive's derivative says, and
-    /// the second is a constant.
+    /// The first or only operand gets its partial derivative times the adjoint; the second is a
+    /// constant.
     First,
-    /// The second operand gets what the derivative says; the first is a constant.
+    /// The same for the second operand; the first is a constant.
     Second,
-    /// Both operands get what the derivative says.
+    /// Both operands get their partial derivatives times the adjoint.
     Both,
     /// All three operands do.
     All,
 }
 
-/// What kind of step an event is. Known to the compiler wherever an operator is
-/// used, and one word to write.
+/// The kind of a step. It is a compile-time constant wherever an operator is used, and one word to
+/// store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
     pub(super) op: Op,
@@ -110,8 +107,7 @@ impl Kind {
         Kind { op, form, role: Role::Apply, rule }
     }
 
-    /// No primitive. The one that is named has no derivative, so that no adjoint
-    /// is passed on.
+    /// No primitive. `op` is one without a derivative, so that the sweep passes no adjoint on.
     #[inline]
     const fn none(role: Role) -> Self {
         Kind { op: Op::Signum, form: Form::Events, role, rule: Rule::First }
@@ -129,13 +125,11 @@ pub enum Operand {
 
 /// One step of a recorded run.
 ///
-/// The index of an event is its id. Constants are kept in the event that uses
-/// them, so constant operands record nothing of their own, except below
-/// primitives with three operands.
+/// The index of an event is its id. Constant operands are encoded in the event that uses them; only
+/// those of primitives with three operands are events ([`Role::Constant`]).
 ///
-/// The control flow of annotated functions is part of the record: marks
-/// ([`Role::Enter`] and those after it) count as steps, also towards the limit
-/// of a run. All but [`Role::Phi`] have the value 0 and are no operands.
+/// Marks record the control flow of annotated functions ([`Role::Enter`] and those after it). They
+/// count towards the limit of a run. All but [`Role::Phi`] have the value 0 and are no operands.
 #[derive(Clone, Copy)]
 pub struct Event<'a> {
     /// The result; for a guard, the outcome as 1 or 0.
@@ -145,7 +139,7 @@ pub struct Event<'a> {
     pub(super) sites: &'a Sites,
 }
 
-/// How an event follows from those before it, in 16 bytes.
+/// A step in 16 bytes: the kind and the operands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     /// Operands two (low half) and three (high half), or the bits of the
@@ -155,11 +149,10 @@ pub(super) struct Step {
     pub(super) kind: Kind,
 }
 
-/// In the payload of the marks that end something with only one way.
+/// Bit in the payload of an end mark: the code that ends has a single path.
 pub(super) const ONE_WAY: u64 = 1 << 63;
 
-/// In the payload of the marks of loop heads where what is carried is all that
-/// decides how the loop goes on.
+/// Bit in the payload of a loop head: the carried values and state determine how the loop goes on.
 pub(super) const WHOLE: u64 = 1 << 62;
 
 impl Event<'_> {
@@ -168,12 +161,12 @@ impl Event<'_> {
         self.value
     }
 
-    /// Its number in the run.
+    /// Its index in the run.
     pub(crate) fn index(&self) -> usize {
         self.index
     }
 
-    /// What the event stands for.
+    /// The role of the event.
     pub fn role(&self) -> Role {
         self.step.kind.role
     }
@@ -183,13 +176,12 @@ impl Event<'_> {
         self.step.kind.op
     }
 
-    /// Where in the user's source it happened.
+    /// The place in the user's source.
     pub fn site(&self) -> Site {
         self.sites.at(self.index)
     }
 
-    /// What a mark carries: the id of a region, or the bits of a state; 0 for
-    /// all other events.
+    /// The payload of a mark: the id of a region, or the bits of static state; 0 for other events.
     pub fn payload(&self) -> u64 {
         match self.step.kind.role {
             Role::Enter | Role::Iterate | Role::Join => self.step.payload & !(ONE_WAY | WHOLE),
@@ -198,22 +190,20 @@ impl Event<'_> {
         }
     }
 
-    /// Whether what ends with this mark, a region or an iteration, has only one
-    /// way: since it began there was no guard, or only such whose ways met.
+    /// Tests whether the region or iteration that ends with this mark has a single path: it has
+    /// passed no guard, or only guards whose paths have joined.
     pub fn has_one_way(&self) -> bool {
         matches!(self.step.kind.role, Role::Iterate | Role::Join)
             && self.step.payload & ONE_WAY != 0
     }
 
-    /// Whether what is carried to this loop head is all that decides how the loop
-    /// goes on. It is not if the loop goes through items, as the position among
-    /// them is not carried.
+    /// Tests whether the values and state carried to this loop head determine how the loop goes on.
+    /// Those of a `for` loop do not, because the iterator's position is not carried.
     pub fn is_whole(&self) -> bool {
         self.step.kind.role == Role::Iterate && self.step.payload & (WHOLE | ONE_WAY) == WHOLE
     }
 
-    /// The operands, as many as the primitive has; one for a φ, none for leaves
-    /// and other marks.
+    /// The operands: as many as the primitive has, one for a φ, none for other roles.
     pub fn operands(&self) -> impl ExactSizeIterator<Item = Operand> + use<> {
         let count = match self.step.kind.role {
             Role::Apply | Role::Guard => self.step.kind.op.arity(),
@@ -243,20 +233,19 @@ impl fmt::Debug for Event<'_> {
 }
 
 impl Step {
-    /// No primitive: a leaf, or a mark with this payload.
+    /// A step without a primitive: a leaf, or a mark with this payload.
     #[inline]
     pub(super) const fn none(role: Role, payload: u64) -> Self {
         Step { payload, first: 0, kind: Kind::none(role) }
     }
 
-    /// The φ of the constant `value`.
+    /// The φ of a constant.
     pub(super) const fn phi_of_constant(value: f64) -> Self {
         let kind = Kind { form: Form::ConstantFirst, ..Kind::none(Role::Phi) };
         Step { payload: value.to_bits(), first: 0, kind }
     }
 
-    /// The φ of event `of`: `of + -0.0`, which has all bits of `of` and passes its
-    /// adjoint on.
+    /// The φ of event `of`: `of + -0.0`, which keeps all bits of `of` and passes its adjoint on.
     pub(super) const fn phi(of: u32) -> Self {
         let kind = Kind { role: Role::Phi, ..Kind::apply(Op::Add, Form::ConstantSecond) };
         Step { payload: (-0.0f64).to_bits(), first: of, kind }

@@ -1,5 +1,5 @@
-//! The events of a run, kept in parts: what the sweep reads lies close together,
-//! and the places in the source, which repeat, take next to no memory.
+//! The tape as structure of arrays: values and steps for the sweep, and the sites, which repeat, in
+//! compressed form.
 
 use core::cell::Cell;
 use core::fmt;
@@ -15,7 +15,7 @@ pub struct Events {
     pub(super) values: Vec<f64>,
     pub(super) steps: Vec<Step>,
     sites: Sites,
-    /// Whether the places of operations are not kept.
+    /// True if sites and marks are not recorded.
     is_untracked: bool,
 }
 
@@ -26,12 +26,12 @@ impl fmt::Debug for Events {
 }
 
 impl Events {
-    /// How many there are.
+    /// The number of events.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Whether there are none.
+    /// Tests whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
@@ -51,17 +51,17 @@ impl Events {
         (0..self.len()).map(|index| self.at(index))
     }
 
-    /// The marks with which regions and iterations begin and end, in order.
+    /// The marks at which regions and iterations begin and end, in order.
     pub(crate) fn marks(&self) -> impl Iterator<Item = Event<'_>> {
         self.of(|role| matches!(role, Role::Enter | Role::Iterate | Role::Join))
     }
 
-    /// The guards and the heads of iterations, in order.
+    /// The guards and loop heads, in order.
     pub(crate) fn decisive(&self) -> impl Iterator<Item = Event<'_>> {
         self.of(|role| matches!(role, Role::Guard | Role::Iterate))
     }
 
-    /// The events with such roles, in order.
+    /// The events whose role is wanted, in order.
     fn of(&self, is_wanted: impl Fn(Role) -> bool) -> impl Iterator<Item = Event<'_>> {
         let steps = self.steps.iter().enumerate();
         let wanted = steps.filter(move |(_, step)| is_wanted(step.kind.role));
@@ -75,7 +75,7 @@ impl Events {
         Event { value, step, index, sites: &self.sites }
     }
 
-    /// A number for the place of each event, equal for equal places.
+    /// A number for the site of each event, equal for equal sites.
     pub(super) fn places(&self) -> Vec<u32> {
         self.sites.numbers()
     }
@@ -84,8 +84,8 @@ impl Events {
         Events { values: Vec::new(), steps: Vec::new(), sites: Sites::new(), is_untracked: false }
     }
 
-    /// Begins anew, for a run that was started at `made` and that everything in it is
-    /// said to be from if it is untracked.
+    /// Clears the tape for a run of the function recorded at `made`, which is the site of all
+    /// events of an untracked run.
     pub(super) fn begin(&mut self, is_untracked: bool, made: Site) {
         self.values.clear();
         self.steps.clear();
@@ -96,12 +96,12 @@ impl Events {
         }
     }
 
-    /// Whether marks and places were left out.
+    /// Tests whether marks and sites are not recorded.
     pub(super) fn is_untracked(&self) -> bool {
         self.is_untracked
     }
 
-    /// Appends the leaves with these values, made at `site`.
+    /// Appends the leaves with these values, with the site `site`.
     pub(super) fn extend_leaves(&mut self, step: Step, values: &[f64], site: Site) {
         self.values.extend_from_slice(values);
         self.steps.resize(self.values.len(), step);
@@ -110,7 +110,7 @@ impl Events {
         }
     }
 
-    /// Appends the events with these parts.
+    /// Appends events.
     pub(super) fn extend(
         &mut self,
         values: &[Cell<f64>],

@@ -1,32 +1,32 @@
-//! Marks: what the control flow of annotated functions records.
+//! Marks: events that record the control flow of annotated functions.
 //!
-//! Nothing here can fail a run, except that the limit of events is reached.
+//! A mark fails a run only if it reaches the limit of events.
 
 use super::captures::for_jumps;
 use super::event::{ONE_WAY, Step, WHOLE};
 use super::{Operand, Role, Site, Var, recorder};
 
-/// A region begins at `at`. Returns its id in this run; 0, with which nothing
-/// is recorded, if this is no recording.
+/// Records that a region begins at `at`. Returns its id in this run, or 0 if nothing is recorded.
 #[inline]
 pub(crate) fn enter(at: Site) -> u32 {
     let id = recorder::next_region();
     if id != 0 && append(Role::Enter, u64::from(id), at).is_none() { 0 } else { id }
 }
 
-/// What ends with a mark.
+/// The kind of code that ends at a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// A region.
     Region,
-    /// An iteration of a loop through items; their position is not carried.
+    /// An iteration of a `for` loop; the iterator's position is not carried.
     Item,
     /// An iteration of another loop.
     Iteration,
 }
 
-/// The head of loop `id` is passed, or region `id` ends. `false` if nothing has to
-/// be carried: nothing is recorded, or there is only one way.
+/// Records that region `id` ends, or that loop `id` passes its head. Returns whether the values
+/// carried there have to be recorded: they have not if nothing is recorded, or if there is a single
+/// path.
 #[inline]
 pub(crate) fn end(id: u32, ending: Ending, one_way: bool, at: Site) -> bool {
     let (role, whole) = match ending {
@@ -40,57 +40,56 @@ pub(crate) fn end(id: u32, ending: Ending, one_way: bool, at: Site) -> bool {
     carries
 }
 
-/// Whether the latest mark of this kind asked for what is carried.
+/// Tests whether the latest mark is followed by carried values.
 #[inline]
 pub(crate) fn carries() -> bool {
     recorder::carries()
 }
 
-/// The number of guards passed whose ways have not met since.
+/// The number of guards passed since which paths have not joined.
 #[inline]
 pub(crate) fn parted() -> u32 {
     recorder::parted()
 }
 
-/// Ways met; so many guards are left whose ways have not.
+/// All paths join here, but for `unjoined` guards passed before.
 #[inline]
 pub(crate) fn meet(parted: u32) {
     recorder::meet(parted);
 }
 
-/// Ways did not meet that parted when so many guards were open: at least one is left.
+/// Paths do not join here: at least one guard more than `unjoined` counts as passed.
 #[inline]
 pub(crate) fn part(parted: u32) {
     recorder::meet(recorder::parted().max(parted + 1));
 }
 
-/// Changes with every guard (first) and every event (second) recorded.
+/// A hash of the guards and the tag of the next event: they change with every guard and every
+/// event.
 #[inline]
 pub(crate) fn progress() -> (u64, u64) {
     recorder::progress()
 }
 
-/// Whether what regions are given is captured.
+/// Tests whether live-in values are captured.
 #[inline]
 pub(crate) fn captures() -> bool {
     recorder::captures()
 }
 
-/// The region that was just entered was given these numbers; `key` stands for
-/// all else.
+/// Captures the live-in values of the region just entered; `key` is a hash of its static state.
 pub(crate) fn capture(key: u64, operands: &[Operand]) {
     recorder::capture(|captures, event| captures.push(event, key, operands));
 }
 
-/// The region that was just entered, of which all that it was given is captured,
-/// was given this together with what is carried to the ends of the regions `goals`,
-/// to which jumps lead out of it.
+/// Captures for the region just entered, after [`capture`], its live-in values together with those
+/// carried to the ends of the regions `targets`, to which jumps lead out of it.
 pub(crate) fn capture_for_jumps(key: u64, goals: &[u32], operands: &[Operand]) {
     let operands = for_jumps(goals, operands);
     recorder::capture(|captures, event| captures.push_for_jumps(event, key, &operands));
 }
 
-/// What `var` stands for in this recording, if anything.
+/// The operand for `var`; `None` for a `Var` of another recording.
 pub(crate) fn operand(var: Var) -> Option<Operand> {
     match var.is_constant() {
         true => Some(Operand::Constant(var.value)),
@@ -98,20 +97,20 @@ pub(crate) fn operand(var: Var) -> Option<Operand> {
     }
 }
 
-/// Static state is carried.
+/// Records carried static state.
 pub(crate) fn state(bits: u64, at: Site) {
     append(Role::State, bits, at);
 }
 
-/// The variable `name` is carried, and what it holds is not known.
+/// Records that `name` is carried and its content is not known.
 pub(crate) fn opaque(name: &'static str, at: Site) {
     if let Some(tag) = append(Role::Opaque, 0, at) {
         recorder::name(tag, name);
     }
 }
 
-/// Makes `var` an event of its own. `false` for a `Var` of another recording,
-/// which stays as it is: to carry it is not yet to use it.
+/// Records a φ and makes `var` its value. `false` for a `Var` of another recording, which is
+/// unchanged: carrying it is not an error, only using it.
 pub(crate) fn phi(var: &mut Var, at: Site) -> bool {
     let step = if var.is_constant() {
         Step::phi_of_constant(var.value)
@@ -120,18 +119,19 @@ pub(crate) fn phi(var: &mut Var, at: Site) -> bool {
     } else {
         return false;
     };
-    // Where the limit is reached the run has failed, and is of no recording.
+    // At the limit the run has failed and its events are dropped.
     if let Some(tag) = recorder::append(var.value, step, at) {
         var.tag = tag;
     }
     true
 }
 
-/// Among the state of a point if some of it stands for inputs, as [`fixed`] says.
+/// A word in the state of a point whose static state refers to inputs by index; see
+/// [`static_words`].
 pub(crate) const FIXED: u64 = 0x6669_7865_6420_2d2d;
 
-/// What stands for `var` where it cannot become an event of its own: the bits
-/// of a constant or the index of an input. `None` for other events.
+/// Static state that identifies `var` where it cannot become a φ: the bits of a constant or the
+/// index of an input. `None` for other events.
 pub(crate) fn fixed(var: Var) -> Option<[u64; 2]> {
     if var.is_constant() {
         return Some([0, var.value.to_bits()]);

@@ -1,9 +1,13 @@
-//! Recording: what one run of the user's function did, event by event.
+//! The tape: recording one run of the user's function.
 //!
-//! [`Var`] is the traced scalar; its operators append to the thread's
-//! recorder. The events of one run are the tape: [`sweep()`] walks them
-//! backwards for the gradient, and `ssa` lifts them to the graph. Marks between
-//! them tell where the regions of annotated functions begin, meet and repeat.
+//! Data structures: [`Var`] is the traced scalar; its operators append to the thread's `recorder`,
+//! which has a ring of the latest events in thread-local storage. [`Events`] is the tape as
+//! structure of arrays (values, steps, sites); [`Trace`] is the tape with its inputs, output and
+//! [`Captures`](Detail::Captures). `mark` records the control flow of annotated functions between
+//! the operations: where regions begin, iterate and join, and what is carried there.
+//!
+//! Algorithms: [`sweep()`] is the reverse sweep over the tape; [`find_loops`] finds loops in a tape
+//! (`trace_loops`), [`infer_induction`] how their operands depend on the iteration (`induction`).
 
 mod apply;
 mod captures;

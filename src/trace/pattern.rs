@@ -1,5 +1,4 @@
-//! Patterns: how the operands of a part of a run that repeats itself depend on the
-//! number of the iteration.
+//! Induction patterns: how the operands of a loop in a trace depend on the number of the iteration.
 
 use smallvec::SmallVec;
 
@@ -7,42 +6,41 @@ use super::event::{Form, Kind, Step};
 use super::{Carried, Events, Operand, Role};
 use crate::op::Op;
 
-/// How many iterations back an operand may come from.
+/// The largest distance in iterations from a value to its use.
 pub(crate) const DISTANCE: usize = 4;
-/// So many iterations are looked at before it is said how the others follow.
+/// The rules of operands are inferred from this many iterations.
 const FIRST: usize = DISTANCE + 1;
 
-/// A part of a run that repeats itself: in each iteration the same events but for
-/// their operands, and those follow a rule.
+/// A loop in a trace: each iteration has the same events, and their operands follow rules.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub(crate) times: usize,
-    /// The events of an iteration.
+    /// The events of one iteration.
     pub(crate) body: Vec<Part>,
 }
 
-/// An event of each iteration.
+/// An event of the loop body.
 #[derive(Debug)]
 pub(crate) enum Part {
-    /// Not a step: a constant that a step uses, or a mark that means nothing.
+    /// No step: a constant used by a step, or an ignored mark.
     Nothing,
-    /// A primitive is applied. For a guard how it came out.
+    /// An applied primitive; for a guard, `outcome` is its outcome.
     Step { op: Op, outcome: Option<bool>, slots: SmallVec<[Slot; 2]> },
 }
 
-/// What an operand is in each iteration.
+/// The rule of an operand over the iterations.
 #[derive(Clone, Debug)]
 pub(crate) enum Slot {
     Constant(u64),
-    /// One constant for each iteration.
+    /// A constant for each iteration.
     Table(Vec<u64>),
-    /// An event before the first iteration; in each iteration that many further.
+    /// An event before the loop: number `first + stride · iteration`.
     Event {
         first: u32,
         by: i64,
     },
-    /// The event with this number in the iteration so far back. In the first
-    /// iterations, as many as the distance, these.
+    /// Event number `at` of the body, `distance` iterations earlier; in the first `distance`
+    /// iterations the operands `initial`.
     Inside {
         at: usize,
         distance: usize,
@@ -51,7 +49,7 @@ pub(crate) enum Slot {
 }
 
 impl Pattern {
-    /// What its iterations carry.
+    /// The values that its iterations carry.
     pub(super) fn carried(&self) -> Carried<usize> {
         let mut carried = Carried::new(self.body.len());
         for (user, part) in self.body.iter().enumerate() {
@@ -66,7 +64,7 @@ impl Pattern {
 }
 
 impl Part {
-    /// Its operands.
+    /// The operands.
     pub(crate) fn slots(&self) -> &[Slot] {
         match self {
             Part::Nothing => &[],
@@ -75,34 +73,34 @@ impl Part {
     }
 }
 
-/// How the events at one place of the body go on.
+/// The rule of one event of the body.
 struct Rule {
     role: Role,
     kind: Kind,
     holds: bool,
-    /// For each operand that is an event the next one, and what is added each time.
+    /// For each operand that is an event: its index in the next iteration, and the stride.
     next: [u32; 3],
     by: [u32; 3],
     bits: u64,
-    /// The constants so far, if they are not all equal.
+    /// The constants of all iterations so far, if they differ.
     table: Option<Vec<u64>>,
     slots: SmallVec<[Slot; 2]>,
 }
 
-/// What the first iterations of a part of a run tell of those behind them.
+/// The rules inferred from the first iterations of a loop.
 pub(crate) struct Opening<'a> {
     events: &'a Events,
     passes: &'a dyn Fn(usize) -> bool,
     start: usize,
-    /// For each event of an iteration.
+    /// The rule of each event of the body.
     rules: Vec<Rule>,
-    /// How many iterations there may be.
+    /// The largest possible number of iterations.
     most: usize,
 }
 
-/// How `events` from `start` on repeat themselves with this period, by their first iterations, if
-/// they do for more than a few: at most for so many. Marks that mean nothing are those for which
-/// `passes` holds.
+/// Infers the rules of the loop that begins with event `start` and has this period, from its first
+/// iterations. `None` if they follow none, or if there are not more iterations than those; at most
+/// `most` are considered. Marks for which `is_ignored` holds are not part of the loop.
 pub(crate) fn opening<'a>(
     events: &'a Events,
     passes: &'a dyn Fn(usize) -> bool,
@@ -118,7 +116,7 @@ pub(crate) fn opening<'a>(
     for at in start..start + period {
         let rule = rule(events, passes, start, period, at)?;
         for slot in &rule.slots {
-            // What comes from before the first iteration always does.
+            // An operand from before the loop stays before the loop.
             if let Slot::Event { first, by } = *slot
                 && by > 0
             {
@@ -132,12 +130,12 @@ pub(crate) fn opening<'a>(
 }
 
 impl Opening<'_> {
-    /// The first iterations alone.
+    /// The pattern of the first iterations alone.
     pub(crate) fn first(&self) -> Option<Pattern> {
         Some(Pattern { times: FIRST, body: self.body(FIRST)? })
     }
 
-    /// As many iterations as follow, at most so many.
+    /// The pattern of all iterations that follow the rules, at most `most`.
     pub(crate) fn pattern(mut self, most: usize) -> Option<Pattern> {
         let most = most.min(self.most);
         if most <= FIRST {
@@ -147,7 +145,7 @@ impl Opening<'_> {
         Some(Pattern { times, body: self.body(times)? })
     }
 
-    /// The events of an iteration, for so many iterations.
+    /// The body, for this number of iterations.
     fn body(&self, times: usize) -> Option<Vec<Part>> {
         let rules = &self.rules;
         let constants = |rule: &Rule| match rule.table.as_ref().map(|table| &table[..times]) {
@@ -192,8 +190,8 @@ impl Rule {
         matches!(self.role, Role::Apply | Role::Guard)
     }
 
-    /// Whether the event with these parts, in iteration number `times`, follows; the
-    /// next one is then expected.
+    /// Tests whether an event of iteration number `times` follows the rule, and advances the rule
+    /// to the next iteration.
     #[inline]
     fn follows(&mut self, step: &Step, value: f64, times: usize) -> bool {
         let (kind, known) = (step.kind, self.kind);
@@ -224,7 +222,7 @@ impl Rule {
         fits
     }
 
-    /// Notes the constant of iteration number `times`.
+    /// Adds the constant of iteration number `times`.
     #[inline]
     fn constant(&mut self, bits: u64, times: usize) -> bool {
         match &mut self.table {
@@ -240,8 +238,8 @@ impl Rule {
     }
 }
 
-/// Goes on behind the first few iterations; returns how many follow the rules, at
-/// most `most`.
+/// Compares the iterations after the first ones with the rules; returns the number of iterations
+/// that follow them, at most `most`.
 fn go_on(
     rules: &mut [Rule],
     events: &Events,
@@ -269,8 +267,7 @@ fn is_mark(role: Role) -> bool {
     matches!(role, Role::Enter | Role::Iterate | Role::Join)
 }
 
-/// How the events at this place go on, by the first iterations. Marks have the role
-/// of [`Role::Enter`].
+/// Infers the rule of event `at` from the first iterations. Marks get the role [`Role::Enter`].
 fn rule(
     events: &Events,
     passes: &dyn Fn(usize) -> bool,
@@ -321,7 +318,7 @@ fn rule(
                 rule.by[index] = period as u32;
             }
             Slot::Constant(bits) => {
-                // All operands but one may be constants, and only one is.
+                // One operand at most is a constant; its values may differ.
                 rule.bits = bits;
                 for (times, operand) in operands.iter().enumerate().skip(1) {
                     if let Operand::Constant(value) = operand {
@@ -336,8 +333,7 @@ fn rule(
     Some(rule)
 }
 
-/// What an operand is, by what it was in the first iterations. Constants need not be
-/// equal.
+/// Infers the rule of an operand from the first iterations. Constants may differ.
 fn slot(operands: &[Operand], start: usize, period: usize) -> Option<Slot> {
     let inside = |operand: &Operand| match *operand {
         Operand::Event(event) if event as usize >= start => Some(event as usize - start),
@@ -346,7 +342,7 @@ fn slot(operands: &[Operand], start: usize, period: usize) -> Option<Slot> {
     if let Some(distance) = operands.iter().position(|operand| inside(operand).is_some()) {
         let first = inside(&operands[distance])?;
         let (at, mut rest) = (first, operands[distance..].iter().enumerate());
-        // It comes from the first iteration as soon as it can.
+        // It comes from the body as soon as an earlier iteration exists.
         let fits = at < period
             && distance <= DISTANCE
             && rest.all(|(times, operand)| inside(operand) == Some(at + times * period));

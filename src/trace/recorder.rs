@@ -1,11 +1,10 @@
-//! The thread's recorder: where the operators of `Var` append their events.
+//! The thread's recorder: the operators of `Var` append their events to it.
 //!
-//! It has two parts. The front is a small ring of cells inside the thread-local
-//! storage itself, so that recording an operation is a handful of plain loads
-//! and stores, inlined into the user's code. The back takes over full rings,
-//! and has the rest of the state.
+//! The front is a ring of cells in thread-local storage, so that recording an operation is a few
+//! loads and stores, inlined into the user's code. The back takes the events of a full ring and has
+//! the rest of the state.
 //!
-//! Recordings are entered and left by [`Tracer::run`](super::Tracer::run).
+//! [`Tracer::run`](super::Tracer::run) begins and ends recordings.
 
 use core::cell::{Cell, RefCell};
 use core::mem::ManuallyDrop;
@@ -19,11 +18,11 @@ use crate::op::Op;
 
 /// Tag of a constant.
 pub(super) const CONSTANT: u64 = 0;
-/// Tag of such a value.
+/// Tag of a value that belongs to no recording.
 const FOREIGN: u64 = (FOREIGN_STAMP as u64) << 32;
 /// The id in a tag.
 pub(super) const ID: u64 = u32::MAX as u64;
-/// Events in the front.
+/// The number of events in the ring.
 const RING: usize = 128;
 
 /// The part of the recorder that the operators touch.
@@ -33,14 +32,14 @@ pub(super) struct Front<'a> {
     ring: &'a Ring,
 }
 
-/// The latest events, in parts; those of event number `i` are in cell `i % RING`.
+/// The latest events as structure of arrays; event number `i` is in cell `i % RING`.
 struct Ring {
     values: [Cell<f64>; RING],
     steps: [Cell<Step>; RING],
     sites: [Cell<Site>; RING],
 }
 
-/// Where recording stands.
+/// The state of the recording that operators and marks change.
 pub(super) struct Cursor {
     /// The tag of the next event: the stamp of the recording (high half) and
     /// the index of the event (low half).
@@ -51,21 +50,21 @@ pub(super) struct Cursor {
     pub(super) signature: Cell<u64>,
     /// The number of regions entered.
     pub(super) regions: Cell<u32>,
-    /// The number of guards passed whose ways have not met since.
+    /// The number of guards passed since which paths have not joined.
     pub(super) parted: Cell<u32>,
-    /// Whether the latest mark that ended something is followed by what is carried.
+    /// True if the latest end mark is followed by carried values.
     pub(super) carries: Cell<bool>,
-    /// What is recorded beside operations and guards.
+    /// What is recorded besides operations and guards.
     pub(super) detail: Cell<Detail>,
 }
 
 /// The part of the recorder behind the front.
 pub(super) struct Back {
-    /// The events that have left the ring.
+    /// The events that have been moved out of the ring.
     pub(super) events: Events,
     /// The names of opaque variables, by the indices of their events.
     pub(super) opaque: Vec<(u32, &'static str)>,
-    /// What regions were given.
+    /// The live-in values of regions.
     pub(super) captures: Captures,
     /// The number of inputs, which are the first events.
     pub(super) inputs: u32,
@@ -74,13 +73,11 @@ pub(super) struct Back {
 }
 
 thread_local! {
-    // None has a destructor, so that the access is one address computation.
-    // The vectors inside the back are moved out at the end of each recording;
-    // nothing is lost when the thread ends.
+    // None has a destructor, so that an access is one address computation. The vectors of the back
+    // are moved out at the end of each recording, so nothing leaks when the thread ends.
     //
-    // Cursor and ring are two variables, so that the compiler knows that a store
-    // into the ring leaves the cursor alone, and keeps it in a register from one
-    // operation to the next.
+    // Cursor and ring are two variables: so the compiler knows that a store into the ring does not
+    // alias the cursor, and keeps the cursor in a register between operations.
     static CURSOR: Cursor = const { Cursor::idle() };
     static LATEST: Ring = const { Ring::new() };
     static BACK: ManuallyDrop<RefCell<Back>> =
@@ -123,8 +120,7 @@ pub(super) fn record(
     })
 }
 
-/// What [`record`] does not do: nothing for constants, and otherwise makes room
-/// and tries again, or notes why not.
+/// The cold path of [`record`]: operations on constants, a full ring, foreign operands.
 #[cold]
 #[inline(never)]
 pub(super) fn record_slowly(value: f64, payload: u64, a: u64, b: u64, kind: Kind, at: Site) -> u64 {
@@ -157,7 +153,7 @@ pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
     })
 }
 
-/// Turns the comparison that was just recorded into a guard.
+/// Turns the comparison just recorded into a guard.
 pub(super) fn guard(outcome: bool) {
     with_front(|front| {
         let index = (front.cursor.next.get() & ID) as usize;
@@ -174,7 +170,7 @@ pub(super) fn guard(outcome: bool) {
     });
 }
 
-/// Appends an event, unless nothing is being recorded. Returns its tag.
+/// Appends an event if a recording runs. Returns its tag.
 #[inline]
 pub(super) fn append(value: f64, step: Step, at: Site) -> Option<u64> {
     with_front(|front| {
@@ -183,60 +179,60 @@ pub(super) fn append(value: f64, step: Step, at: Site) -> Option<u64> {
     })
 }
 
-/// Makes room for an event at `at`, if something is being recorded.
+/// Makes room for an event at `at`; `false` if no recording runs.
 #[cold]
 #[inline(never)]
 fn has_room(at: Site) -> bool {
     with_front(|front| with_back(|back| front.make_room(back, at)))
 }
 
-/// Whether the event with this index is an input.
+/// Tests whether event number `index` is an input.
 pub(super) fn is_input(index: u32) -> bool {
     with_back(|back| index < back.inputs)
 }
 
-/// Names the variable behind the event with this tag.
+/// Stores the name of the opaque variable recorded with this tag.
 pub(super) fn name(tag: u64, name: &'static str) {
     with_back(|back| back.opaque.push((tag as u32, name)));
 }
 
-/// Changes with every guard and every event: `(guards, events)`.
+/// A hash of the guards and the tag of the next event: `(guards, events)`.
 #[inline]
 pub(super) fn progress() -> (u64, u64) {
     with_front(|front| (front.cursor.signature.get(), front.cursor.next.get()))
 }
 
-/// The number of guards passed whose ways have not met since.
+/// The number of guards passed since which paths have not joined.
 #[inline]
 pub(super) fn parted() -> u32 {
     with_front(|front| front.cursor.parted.get())
 }
 
-/// Whether the latest mark that ended something is followed by what is carried.
+/// Tests whether the latest end mark is followed by carried values.
 #[inline]
 pub(super) fn carries() -> bool {
     with_front(|front| front.cursor.carries.get())
 }
 
-/// Notes whether a mark is followed by what is carried.
+/// Sets whether the latest mark is followed by carried values.
 #[inline]
 pub(super) fn set_carries(carries: bool) {
     with_front(|front| front.cursor.carries.set(carries));
 }
 
-/// Ways met: `parted` guards are left.
+/// Sets the number of guards passed since which paths have not joined.
 #[inline]
 pub(super) fn meet(parted: u32) {
     with_front(|front| front.cursor.parted.set(parted));
 }
 
-/// Whether what regions are given is captured.
+/// Tests whether live-in values are captured.
 #[inline]
 pub(super) fn captures() -> bool {
     with_front(|front| front.cursor.detail.get() == Detail::Captures && front.is_recording())
 }
 
-/// Hands the captures and the index of the latest event to `keep`.
+/// Calls `keep` with the captures and the index of the latest event.
 pub(super) fn capture(keep: impl FnOnce(&mut Captures, u32)) {
     with_front(|front| {
         let latest = (front.cursor.next.get() & ID).checked_sub(1);
@@ -245,7 +241,7 @@ pub(super) fn capture(keep: impl FnOnce(&mut Captures, u32)) {
     });
 }
 
-/// The id of a region that begins; 0 if no marks are being recorded.
+/// The id for a new region; 0 if no marks are recorded.
 #[inline]
 pub(super) fn next_region() -> u32 {
     with_front(|front| {
@@ -258,7 +254,7 @@ pub(super) fn next_region() -> u32 {
     })
 }
 
-/// Whether `tag` is that of an event of this recording.
+/// Tests whether `tag` belongs to an event of this recording.
 #[inline]
 pub(super) fn is_own(tag: u64) -> bool {
     with_front(|front| front.is_recording() && (tag ^ front.cursor.next.get()) >> 32 == 0)
@@ -272,8 +268,7 @@ impl Cursor {
         Cursor { next, stop, signature: Cell::new(0), regions, parted, carries, detail }
     }
 
-    /// Goes on at the event with the tag `next`, with an empty ring; returns
-    /// where it stood.
+    /// Continues with the tag `next` and an empty ring; returns the former state.
     pub(super) fn restart(&self, next: u64) -> Cursor {
         let before = Cursor::idle();
         before.stop.set(self.stop.replace(next));
@@ -318,7 +313,7 @@ impl Front<'_> {
         if self.make_room(back, at) { self.set_next(value, step, at) } else { FOREIGN }
     }
 
-    /// Appends an event where there is room. Returns its tag.
+    /// Appends an event; the ring must have room. Returns its tag.
     #[inline]
     fn set_next(self, value: f64, step: Step, at: Site) -> u64 {
         let next = self.cursor.next.get();
@@ -327,8 +322,7 @@ impl Front<'_> {
         next
     }
 
-    /// Makes sure that the ring has room; `false` when the limit forbids it, or
-    /// when nothing is being recorded any more.
+    /// Makes room in the ring; `false` at the limit of events, or if no recording runs.
     fn make_room(self, back: &mut Back, at: Site) -> bool {
         if !self.is_recording() {
             return false;
@@ -337,7 +331,7 @@ impl Front<'_> {
             return true;
         }
         back.flush(self);
-        // Up to the end of the ring, so that what is in it is always in one piece.
+        // Up to the end of the ring at most, so that its events are contiguous.
         let recorded = back.events.len();
         let room = back.limit.saturating_sub(recorded).min(RING - recorded % RING);
         self.cursor.stop.set(self.cursor.next.get() + room as u64);
@@ -347,8 +341,7 @@ impl Front<'_> {
         room > 0
     }
 
-    /// Whether all operands belong to this recording. If not, that is the
-    /// failure of the run, unless there was one before.
+    /// Tests whether all operands belong to this recording. If not, the run fails.
     pub(super) fn check(self, back: &mut Back, operands: &[u64], used: Site) -> bool {
         let stamps = operands.iter().map(|tag| (tag >> 32) as u32);
         let mut foreign =
@@ -361,9 +354,8 @@ impl Front<'_> {
         false
     }
 
-    /// Keeps the first failure. The run goes on without being recorded, so that
-    /// the user's code sees ordinary numbers; what it computes from here on is
-    /// foreign to every recording.
+    /// Keeps the first failure. The run continues without recording, so that the user's code
+    /// computes ordinary numbers; they are foreign to every recording.
     fn fail(self, back: &mut Back, failure: TraceError) {
         back.flush(self);
         back.failure.get_or_insert(failure);
@@ -384,7 +376,7 @@ impl Back {
         }
     }
 
-    /// Takes over what is in the ring.
+    /// Moves the events out of the ring.
     pub(super) fn flush(&mut self, front: Front<'_>) {
         let next = front.cursor.next.get();
         if next >> 32 != u64::from(FOREIGN_STAMP) {

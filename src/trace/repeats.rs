@@ -1,23 +1,26 @@
-//! Where a run repeats itself: the loops of the user's code, long ones inside others
-//! only where those are not found as a whole.
+//! Loop detection in a trace: maximal segments that repeat with some period.
+//!
+//! A segment's events are compared by site and kind, then its operands must follow an [induction
+//! pattern](InductionPattern). Of nested loops the outer one is found if it follows a pattern,
+//! otherwise the inner ones.
 
 use super::event::Step;
 use super::pattern::{Opening, Pattern, opening};
 use super::{Events, Role};
 
-/// A part of a run that is the same events again and again, with operands that follow
-/// a rule; see [`Pattern`](super::Pattern).
+/// A segment of a trace whose iterations have the same events, with operands that follow an
+/// [induction pattern](InductionPattern).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repeat {
-    /// The first event.
+    /// The index of the first event.
     pub(crate) start: usize,
-    /// How many events an iteration has.
+    /// The number of events of an iteration.
     pub(crate) period: usize,
-    /// How many iterations there are.
+    /// The number of iterations.
     pub(crate) times: usize,
 }
 
-/// What repetition is worth to be treated as such.
+/// The least size from which a segment is treated as a loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Worth {
     /// The least number of iterations.
@@ -27,45 +30,44 @@ pub(crate) struct Worth {
 }
 
 impl Worth {
-    /// What the runtime makes a loop at any rate.
+    /// The threshold of the runtime.
     pub(crate) const DEFAULT: Worth = Worth { iterations: 32, events: 512 };
 
-    /// Whether `repeat` is worth it.
+    /// Tests whether `range` is large enough.
     pub(crate) fn is_reached(&self, repeat: &Repeat) -> bool {
         repeat.times >= self.iterations && repeat.end() - repeat.start >= self.events
     }
 }
 
-/// The largest number of iterations; more become several loops.
+/// The largest number of iterations; longer segments become several loops.
 const MOST: usize = 1 << 24;
-/// How often a part that repeats itself, but for its operands, is tried again from a later
-/// iteration on.
+/// The number of later iterations from which a segment with equal events is tried again, after its
+/// operands followed no pattern.
 const TRIES: usize = 4;
-/// How deep parts without a rule are searched for shorter repetition.
+/// The nesting depth to which a segment without a pattern is searched for shorter periods.
 const DEPTH: usize = 4;
-/// How many of the latest events that are alike are tried: the body of a loop may have as
-/// many.
+/// The number of latest equal events that are tried as candidates for the period.
 const OCCURRENCES: usize = 8;
-/// How many iterations may be one, if operands then follow rules.
+/// The largest number of periods that are tried as one iteration.
 const TOGETHER: usize = 4;
-/// For how many periods it is known how far they go.
+/// The number of periods whose match length is cached.
 const COMPARED: usize = 64;
-/// The size of a table of events, as a power of two.
+/// The size of the hash table of latest events, as a power of two.
 const TABLE: u32 = 12;
 /// The kind of a constant.
 const CONSTANT: u32 = 3;
-/// An event that never repeats another.
+/// The key of an event that matches no other.
 const NEVER: u32 = u32::MAX;
 
 impl Repeat {
-    /// The event behind the last one.
+    /// The index of the event after the last one.
     pub(crate) fn end(&self) -> usize {
         self.start + self.period * self.times
     }
 }
 
-/// The parts of `events` that repeat themselves, in their order. Marks that mean nothing
-/// are those for which `passes` holds.
+/// The loops of `events`, in order. Marks for which `is_ignored` holds may lie in a loop; other
+/// marks end it.
 pub(crate) fn repeats(
     events: &Events,
     passes: &dyn Fn(usize) -> bool,
@@ -77,7 +79,7 @@ pub(crate) fn repeats(
     let mut keys = events.places();
     for (index, key) in keys.iter_mut().enumerate() {
         *key = match kind(&events.steps[index], events.values[index], || passes(index)) {
-            // Places that are too many to be told apart are no loop.
+            // Sites whose numbers do not fit are in no loop.
             Some(kind) if *key < NEVER >> 10 => *key << 10 | kind,
             _ => NEVER,
         };
@@ -89,7 +91,7 @@ pub(crate) fn repeats(
     search.found
 }
 
-/// A number below 1024 for what an event does, if it may be part of a loop.
+/// A number below 1024 for the operation of an event; `None` if it cannot lie in a loop.
 fn kind(step: &Step, value: f64, passes: impl Fn() -> bool) -> Option<u32> {
     let op = step.kind.op as u32;
     match step.kind.role {
@@ -103,7 +105,7 @@ fn kind(step: &Step, value: f64, passes: impl Fn() -> bool) -> Option<u32> {
     }
 }
 
-/// Whether the event with this key is a mark that means nothing.
+/// Tests whether the event with this key is an ignored mark.
 fn is_mark(key: u32) -> bool {
     key != NEVER && key & 3 == 3 && key & 1023 != CONSTANT
 }
@@ -112,27 +114,26 @@ struct Search<'a> {
     events: &'a Events,
     passes: &'a dyn Fn(usize) -> bool,
     worth: Worth,
-    /// What each event is, but for its operands.
+    /// The site and kind of each event.
     keys: Vec<u32>,
-    /// By a hash of what they are the latest events.
+    /// The latest event of each key, by a hash of the key.
     latest: Vec<(u32, u32)>,
-    /// For each event that was looked at the latest one before that was alike.
+    /// For each visited event the latest earlier event with the same key.
     earlier: Vec<u32>,
-    /// For some periods up to where it was compared last whether events repeat
-    /// themselves.
+    /// For some periods the index up to which events are known to equal those one period before.
     compared: [(usize, usize); COMPARED],
-    /// In order.
+    /// The loops found, in order.
     found: Vec<Repeat>,
 }
 
 impl Search<'_> {
-    /// Searches from `at` on, as far as `until`, for repetition with periods less than
-    /// `below`. Returns where it came to.
+    /// Searches events `at..until` for loops with periods less than `below`. Returns the index at
+    /// which the search ended.
     ///
-    /// As long as the events are those one period before, that is the period; where they
-    /// are not, it is the distance to one of the latest events that were alike. So at the
-    /// end of an inner loop the period of the outer one is found, at the second
-    /// event that is not in the inner one, and it stays to the end.
+    /// The candidates for the period at an event are the distances to the latest events with the
+    /// same key; a period is kept as long as the events equal those one period before. So at the
+    /// end of an inner loop the outer period is found, at the second event outside the inner loop,
+    /// and is kept to the end of the outer loop.
     fn search(&mut self, mut at: usize, until: usize, below: usize, depth: usize) -> usize {
         while at < until {
             let Some((period, length)) = self.period(at, below) else {
@@ -150,7 +151,7 @@ impl Search<'_> {
             if !is_rolled && period > 1 && depth > 0 {
                 end = end.max(self.search(at, end, period, depth - 1));
             }
-            // In a loop the last iteration tells of the others.
+            // The last iteration stands for the others.
             for index in (at + 1).max(end - period)..end {
                 self.note(index);
             }
@@ -159,12 +160,12 @@ impl Search<'_> {
         at
     }
 
-    /// A period less than `below` with which events repeat themselves from `at` on, for one
-    /// period at least, and for how many events they do.
+    /// The smallest candidate for a period less than `below` with which events repeat from `at` on,
+    /// for one period at least, and the number of events that repeat.
     fn period(&mut self, at: usize, below: usize) -> Option<(usize, usize)> {
         let mut earlier = self.note(at);
         for _ in 0..OCCURRENCES {
-            // What comes later is known from a search for longer periods.
+            // Later events have been visited by a search for longer periods.
             let before = earlier.filter(|&before| before < at)?;
             let period = at - before;
             if period >= below {
@@ -179,7 +180,7 @@ impl Search<'_> {
         None
     }
 
-    /// For how many events from `at` on each is that one period before.
+    /// The number of events from `at` on that equal the event one period before.
     fn length(&mut self, at: usize, period: usize) -> usize {
         let (known, end) = self.compared[period % COMPARED];
         if known == period && end > at {
@@ -192,8 +193,7 @@ impl Search<'_> {
         length
     }
 
-    /// Notes that the event with this index was looked at; returns the latest one before
-    /// it that is alike, if it is known.
+    /// Marks event `at` as visited; returns the latest earlier event with the same key.
     fn note(&mut self, at: usize) -> Option<usize> {
         let key = self.keys[at];
         if key == NEVER {
@@ -208,21 +208,20 @@ impl Search<'_> {
         self.earlier(at)
     }
 
-    /// The latest event before this one that is alike, if it is known.
+    /// The latest earlier event with the same key, if known.
     fn earlier(&self, at: usize) -> Option<usize> {
         Some(self.earlier[at]).filter(|&before| before != NEVER).map(|before| before as usize)
     }
 
-    /// Looks for loops where the events from `start` to `end` repeat themselves but
-    /// perhaps for their operands. Says whether most is in loops.
+    /// Adds the loops in events `start..end`, which repeat but for their operands. Returns whether
+    /// they cover at least half of the events.
     fn roll(&mut self, start: usize, end: usize, period: usize) -> bool {
         (1..=TOGETHER).any(|together| self.roll_by(start, end, period * together))
     }
 
     fn roll_by(&mut self, mut start: usize, mut end: usize, period: usize) -> bool {
         let (mut tries, mut rolled, whole) = (0, 0, end - start);
-        // What means nothing may come before a loop, too; it makes an iteration whole as
-        // well behind it.
+        // Ignored marks may precede the loop; then as many behind it complete its last iteration.
         while start < end && is_mark(self.keys[start]) {
             start += 1;
             if self.keys.get(end).is_some_and(|&key| is_mark(key)) {
@@ -244,22 +243,23 @@ impl Search<'_> {
         rolled * 2 >= whole
     }
 
-    /// The loop of the events from `start` on, of which those to `end` repeat themselves but perhaps
-    /// for their operands. It ends there, and begins later, if it carries fewer numbers then.
+    /// The longest loop that begins with event `start`, where the events to `end` repeat but for
+    /// their operands. It is rotated to begin later, and end at `end`, if it carries fewer values
+    /// then.
     fn longest(&self, start: usize, end: usize, period: usize) -> Repeat {
         let most = ((end - start) / period).min(MOST);
         let opening = |start| opening(self.events, self.passes, start, period, most);
         let mut later = start + (end - start - period * most);
-        // A mark before a step is none that a loop begins with.
+        // A loop does not begin with a mark.
         later += self.keys[later..].iter().take_while(|&&key| is_mark(key)).count();
         let opened = opening(start);
-        // The first iterations tell what all of them carry.
+        // The first iterations tell how many values all of them carry.
         let is_less = |first: Pattern| first.carried().is_less_from(later - start);
         let times = |opened: Option<Opening<'_>>| {
             opened.and_then(|opened| opened.pattern(most)).map_or(0, |pattern| pattern.times)
         };
         if later > start && opened.as_ref().and_then(Opening::first).is_some_and(is_less) {
-            // If there are marks between iterations, there may be none behind the last one.
+            // With marks between iterations there may be none behind the last one.
             let times = times(opening(later));
             if times + 1 >= most {
                 return Repeat { start: later, period, times };
@@ -268,7 +268,7 @@ impl Search<'_> {
         Repeat { start, period, times: times(opened) }
     }
 
-    /// Adds what was found, in place of what it overlaps.
+    /// Adds a loop and shortens or removes earlier ones that it overlaps.
     fn push(&mut self, repeat: Repeat) {
         while let Some(latest) = self.found.last_mut()
             && latest.end() > repeat.start
@@ -293,8 +293,8 @@ mod tests {
 
     const WORTH: Worth = Worth { iterations: 8, events: 8 };
 
-    /// The repeats of what `f` does with three inputs: after how many events they begin,
-    /// their periods and their numbers of iterations.
+    /// The loops of `f` with three inputs: the number of events before each, its period and its
+    /// number of iterations.
     fn found(f: impl Fn(&[Var]) -> Var) -> Vec<(usize, usize, usize)> {
         let mut tracer = Tracer::default();
         let inputs = Inputs { active: &[0.3, 0.7, 0.9], inactive: &[] };
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(found(|x| sum(x, 7)), []);
         assert_eq!(found(|x| sum(x, 100)), [(0, 3, 100)]);
         assert_eq!(found(|x| sum(x, 20) + sum(x, 30)), [(0, 3, 20), (60, 3, 30)]);
-        // What comes before is no part of it.
+        // Events before a loop are no part of it.
         assert_eq!(found(|x| (sum(x, 10) + x[2]).sin() * 2.0), [(0, 3, 10)]);
     }
 
@@ -328,22 +328,22 @@ mod tests {
         };
         assert_eq!(found(|x| nested(x, 9, 3, 0.0)), [(0, 8, 9)]);
         assert_eq!(found(|x| nested(x, 9, 30, 0.0)), [(0, 62, 9)]);
-        // Here it has too few iterations.
+        // Too few iterations of the outer loop.
         let inner: Vec<_> = (0..3).map(|i| (62 * i, 2, 30)).collect();
         assert_eq!(found(|x| nested(x, 3, 30, 0.0)), inner);
-        // And here the operands of the outer one are in no order.
+        // The operands of the outer loop follow no rule.
         let inner: Vec<_> = (0..12).map(|i| (62 * i, 2, 30)).collect();
         assert_eq!(found(|x| nested(x, 12, 30, 1.7)), inner);
     }
 
     #[test]
     fn operands_decide_where_a_loop_ends() {
-        // From the tenth iteration on another input.
+        // Another input from the tenth iteration on.
         let switched =
             |x: &[Var]| (0..30).fold(x[0], |sum, i| (sum * x[if i < 10 { 1 } else { 2 }]).sin());
         assert_eq!(found(switched), [(0, 2, 10), (20, 2, 20)]);
-        // A value of four iterations before; of five, which is in the third pair of
-        // iterations before; of more.
+        // A value of four iterations before; of five, which is three pairs of iterations before; of
+        // more.
         let back = |distance: usize| {
             move |x: &[Var]| {
                 let mut all = vec![x[0]; distance];
@@ -360,8 +360,8 @@ mod tests {
 
     #[test]
     fn a_loop_begins_where_it_carries_the_fewest_numbers() {
-        // 0.9·m is no step of the first iteration; where the second one begins, w and m are
-        // carried, and before that of x₂·slope these and the slope.
+        // 0.9·m is no step of the first iteration; at the head of the second one w and m are
+        // carried, and before its step x₂·slope the slope as well.
         let momentum = |x: &[Var]| {
             (0..20).fold((x[0], Var::from(0.0)), |(w, m), _| {
                 let slope = (w - x[1]) * w;

@@ -1,32 +1,32 @@
-//! What goes into a recorded run, and what comes out of it.
+//! The inputs and the outcome of a recorded run.
 
 use super::captures::Captures;
 use super::{Events, Operand};
 
-/// The outcome of one recorded run: the tape. For an example see [`Tracer::run`](super::Tracer::run).
+/// The tape of one recorded run. For an example see [`Tracer::run`](super::Tracer::run).
 #[derive(Clone, Copy, Debug)]
 pub struct Trace<'a> {
-    /// What happened, in order; the inputs come first, active before inactive.
+    /// The events, in order; the inputs come first, active before inactive.
     pub events: &'a Events,
-    /// How many active inputs there are.
+    /// The number of active inputs.
     pub active: usize,
-    /// How many inactive inputs there are.
+    /// The number of inactive inputs.
     pub inactive: usize,
-    /// What the function returned.
+    /// The returned value.
     pub output: Operand,
-    /// The names of the variables behind the events with [`Role::Opaque`](super::Role::Opaque),
-    /// with the indices of these.
+    /// The names of opaque variables, with the indices of their
+    /// [`Role::Opaque`](super::Role::Opaque) events.
     pub opaque: &'a [(u32, &'static str)],
-    /// Equal for runs of one function along the same path.
+    /// A hash of the path: equal for runs of one function along the same path.
     pub signature: u64,
     pub(super) captures: &'a Captures,
 }
 
 impl Trace<'_> {
-    /// What the region that the event with this index enters was given: a hash of
-    /// the static content of all variables that its code mentions, and the traced
-    /// numbers in them, in an order that is always the same. `None` if that was not
-    /// asked for, or is not completely known.
+    /// The live-in values of the region that event number `event` enters: a hash of the static
+    /// state of all variables that its code names, and their traced values, in a fixed order.
+    /// `None` if live-in values were not recorded ([`Detail`](super::Detail)), or not all are
+    /// known.
     ///
     /// ```
     /// use std::panic::Location;
@@ -54,12 +54,14 @@ impl Trace<'_> {
         self.captures.get(event)
     }
 
-    /// Whether the run left out marks and places; see [`Detail::Untracked`](super::Detail::Untracked).
+    /// Tests whether marks and sites were not recorded; see
+    /// [`Detail::Untracked`](super::Detail::Untracked).
     pub fn is_untracked(&self) -> bool {
         self.events.is_untracked()
     }
 
-    /// The value that the function returned. For an example see [`Tracer::run`](super::Tracer::run).
+    /// The value that the function returned. For an example see
+    /// [`Tracer::run`](super::Tracer::run).
     pub fn value(&self) -> f64 {
         match self.output {
             Operand::Constant(value) => value,
@@ -73,8 +75,8 @@ impl Trace<'_> {
 /// The inputs of one recorded run.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// Inputs whose gradient may be asked for.
+    /// Inputs with a gradient.
     pub active: &'a [f64],
-    /// Inputs that need no gradient.
+    /// Inputs without a gradient.
     pub inactive: &'a [f64],
 }

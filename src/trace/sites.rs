@@ -1,5 +1,5 @@
-//! The places of events in the source. A run goes through the same places again
-//! and again, so that most of them are told by those before.
+//! The sites of events, compressed: loops pass the same sites in each iteration, so segments that
+//! repeat are stored as one period.
 
 use core::cell::Cell;
 use core::panic::Location;
@@ -9,35 +9,34 @@ use hashbrown::HashMap;
 
 use super::Site;
 
-/// So many places are kept as they come: what fits into the cache is copied faster
-/// than compared.
+/// The first sites are stored uncompressed: copying what fits into the cache is faster than
+/// comparing.
 const SHORT: usize = 1 << 14;
 
-/// A sequence of places.
+/// A compressed sequence of sites.
 #[derive(Debug)]
 pub(super) struct Sites {
-    /// The places that are not told by others.
+    /// The stored periods of all segments.
     kept: Vec<Site>,
     stretches: Vec<Stretch>,
     len: usize,
-    /// The latest period that was found.
+    /// The latest period found.
     period: usize,
-    /// Whether what was appended last does not repeat itself: a gap between stretches
-    /// that do.
+    /// True if the latest block of sites does not repeat: a gap between segments that do.
     is_gap: bool,
-    /// For each beginning of what was appended last the length of the longest part that
-    /// it begins and ends with; kept for its memory.
+    /// The border lengths of all prefixes of the latest block (Knuth, Morris and Pratt); kept for
+    /// its memory.
     borders: Vec<usize>,
 }
 
-/// Places up to the next stretch: a part of what is kept, again and again.
+/// The sites up to the next segment: a stored period, repeated.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// The index of the first.
+    /// The index of its first site.
     first: usize,
-    /// Where that is kept.
+    /// The index in `kept` of its period.
     kept: usize,
-    /// How many are kept.
+    /// The length of the period.
     period: usize,
 }
 
@@ -74,7 +73,7 @@ impl Sites {
         }
     }
 
-    /// All places from here on are `site`; nothing may be appended.
+    /// Sets all following sites to `site`; nothing may be appended afterwards.
     pub(super) fn end_with(&mut self, site: Site) {
         self.begin(1);
         self.kept.push(site);
@@ -92,10 +91,10 @@ impl Sites {
         self.len += new.len();
     }
 
-    /// How many of `new`, which do not go on with the latest stretch, are to be kept.
+    /// The number of sites of `new` to store, which do not continue the latest segment.
     ///
-    /// Where an inner loop ends and begins again there is a gap of one piece, behind
-    /// which the old period is back. So a gap is kept whole, without a search.
+    /// Where an inner loop ends and begins again there is a gap of one block, after which the old
+    /// period returns. So a block after a period is stored whole, without a search.
     fn period_after_gap(&mut self, new: &[Cell<Site>]) -> usize {
         if self.period < new.len() && repeats(new, &new[self.period..]) {
             return self.period;
@@ -110,10 +109,10 @@ impl Sites {
         period
     }
 
-    /// Keeps the first `period` of `new`, which tell the others.
+    /// Stores the first `period` of `new`, which repeat in the others.
     fn keep(&mut self, new: &[Cell<Site>], period: usize) {
         match self.stretches.last_mut() {
-            // Nothing repeats itself so far.
+            // No repetition so far.
             Some(latest) if latest.first + latest.period == self.len && period == new.len() => {
                 latest.period += period;
             }
@@ -122,7 +121,7 @@ impl Sites {
         self.kept.extend(new[..period].iter().map(Cell::get));
     }
 
-    /// Whether `new` goes on with the latest stretch.
+    /// Tests whether `new` continues the latest segment.
     fn goes_on(&self, new: &[Cell<Site>]) -> bool {
         let Some(latest) = self.stretches.last() else { return new.is_empty() };
         let pattern = &self.kept[latest.kept..];
@@ -132,10 +131,10 @@ impl Sites {
         expected.zip(head).all(|(&old, new)| ptr::eq(old, new.get())) && repeats(new, tail)
     }
 
-    /// After how many places `sites` begin again, as often as their number allows.
+    /// The shortest period of `sites`.
     ///
-    /// By the algorithm of Knuth, Morris and Pratt, in linear time: at the end of an
-    /// inner loop much repeats itself, but not all.
+    /// By the algorithm of Knuth, Morris and Pratt, in linear time: at the end of an inner loop
+    /// long parts repeat, but not all.
     fn period(&mut self, sites: &[Cell<Site>]) -> usize {
         let is_same = |i: usize, j: usize| ptr::eq(sites[i].get(), sites[j].get());
         self.borders.clear();
@@ -150,12 +149,12 @@ impl Sites {
         sites.len() - border
     }
 
-    /// Begins a stretch; its places are to be kept next.
+    /// Begins a segment; its period is stored next.
     fn begin(&mut self, period: usize) {
         self.stretches.push(Stretch { first: self.len, kept: self.kept.len(), period });
     }
 
-    /// A number for each place, equal for equal places, in the order in which they come.
+    /// A number for each site, equal for equal sites, in order of first occurrence.
     pub(super) fn numbers(&self) -> Vec<u32> {
         let mut known: HashMap<*const Location<'static>, u32> = HashMap::new();
         let kept = self.kept.iter().map(|&site| {
@@ -175,7 +174,7 @@ impl Sites {
         numbers
     }
 
-    /// The place with this index, which is less than the length.
+    /// The site of event number `index`.
     pub(super) fn at(&self, index: usize) -> Site {
         let next = self.stretches.partition_point(|stretch| stretch.first <= index);
         let stretch = self.stretches[next - 1];
@@ -183,10 +182,9 @@ impl Sites {
     }
 }
 
-/// Whether `tail` is what `sites` begin with.
+/// Tests whether `tail` is a prefix of `sites`.
 fn repeats(sites: &[Cell<Site>], tail: &[Cell<Site>]) -> bool {
-    // Without a way out at the first difference, so that the compiler takes
-    // several at once.
+    // Without an exit at the first difference, so that the loop is vectorised.
     let differences = sites.iter().zip(tail).map(|(old, new)| address(old) ^ address(new));
     differences.fold(0, |all, one| all | one) == 0
 }
@@ -199,7 +197,7 @@ fn address(site: &Cell<Site>) -> usize {
 mod tests {
     use super::*;
 
-    /// Different places.
+    /// Different sites.
     #[rustfmt::skip]
     fn places() -> [Site; 8] {
         #[track_caller]
@@ -210,7 +208,7 @@ mod tests {
     #[test]
     fn places_come_out_as_they_went_in() {
         let places = places();
-        // Periods, of which one has the other at its end, and no period.
+        // Several periods, two with a shorter border, and no period.
         let kinds: [&dyn Fn(usize) -> usize; 5] =
             [&|_| 3, &|i| i % 4, &|i| i % 5, &|i| [0, 1, 0, 2, 0, 1, 0][i % 7], &|i| i * i / 3 % 8];
         let mut state = 1u64;

@@ -1,22 +1,22 @@
-//! Stamps: which recording of the thread a `Var` belongs to.
+//! Stamps: the identity of the recording that a `Var` belongs to.
 
 use core::cell::Cell;
 
 use super::Site;
 
-/// Stamp of no recording: a `Var` with it is a constant.
+/// Stamp of no recording: of constants.
 const NO_STAMP: u32 = 0;
-/// Stamp of a value computed outside its recording; never issued.
+/// Stamp of values computed outside their recording; never issued.
 pub(super) const FOREIGN_STAMP: u32 = u32::MAX;
 
 thread_local! {
     static LAST_STAMP: Cell<u32> = const { Cell::new(NO_STAMP) };
-    /// The most recent recordings of the thread, for the error message about a
-    /// `Var` that outlived one of them.
+    /// The latest recordings of the thread, for the error message about a `Var` that outlived one
+    /// of them.
     static RECENT: [Cell<Option<(u32, Site)>>; 16] = const { [const { Cell::new(None) }; 16] };
 }
 
-/// The stamp of a new recording of the function that was recorded at `made`.
+/// A stamp for a new recording of the function recorded at `made`.
 pub(super) fn next_stamp(made: Site) -> u32 {
     let stamp = match LAST_STAMP.get().wrapping_add(1) {
         NO_STAMP | FOREIGN_STAMP => 1,
@@ -27,7 +27,7 @@ pub(super) fn next_stamp(made: Site) -> u32 {
     stamp
 }
 
-/// Where the function was recorded that the recording with this stamp ran.
+/// The place where the function was recorded whose run has this stamp.
 pub(super) fn maker(stamp: u32) -> Option<Site> {
     RECENT
         .with(|recent| recent[stamp as usize % recent.len()].get())

@@ -1,5 +1,4 @@
-//! The reverse sweep over the events of one run: the baseline gradient, and
-//! the fallback whenever no kernel applies.
+//! The reverse sweep over the tape: the baseline gradient, and the fallback where no kernel serves.
 
 use core::mem;
 
@@ -9,9 +8,8 @@ use crate::op::{ConstantOp, MAX_ARITY, Numbers, Op, OpVisitor, contribution, wit
 
 /// The buffer of [`sweep()`]: an adjoint for each event.
 ///
-/// Between sweeps all are zero but those of the latest inputs, which are the
-/// result: the sweep puts back each that it has used. To clear the whole buffer
-/// for each sweep would be to go through memory once more.
+/// Between sweeps all adjoints are zero but those of the latest inputs, which are the result: the
+/// sweep resets each adjoint that it reads. This saves a pass over memory.
 #[derive(Debug, Default)]
 pub struct Adjoints {
     values: Vec<f64>,
@@ -19,11 +17,11 @@ pub struct Adjoints {
     inputs: usize,
 }
 
-/// The derivatives of the output of `trace` by its active inputs, in order.
+/// The derivatives of the output of `trace` with respect to its active inputs.
 ///
-/// An adjoint of zero passes nothing on, whatever the partial derivative: an
-/// infinite or undefined partial does no harm where nothing depends on it. For
-/// an example see [`Tracer::run`](super::Tracer::run).
+/// An adjoint of zero is not propagated, whatever the partial derivative: an infinite or undefined
+/// partial has no effect where the output does not depend on it. For an example see
+/// [`Tracer::run`](super::Tracer::run).
 pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Adjoints) -> &'a [f64] {
     let Adjoints { values: adjoints, inputs: used } = adjoints;
     adjoints[..*used].fill(0.0);
@@ -44,8 +42,8 @@ pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Adjoints) -> &'a [f64] {
     &adjoints[..trace.active]
 }
 
-/// Passes the adjoint 1 of the last of `steps` on, down to the inputs. Returns
-/// the index and the adjoint of the last of these, which are not stored.
+/// Propagates the adjoint 1 of the last of `steps` down to the inputs. Returns index and adjoint of
+/// the last input, which are not stored.
 #[inline(always)]
 fn back(
     values: &[f64],
@@ -53,9 +51,9 @@ fn back(
     mut adjoints: &mut [f64],
     inputs: usize,
 ) -> Option<(usize, f64)> {
-    // The adjoint of the event at hand is in a register, and that of the event
-    // before it, the most frequent operand, is collected in one: through
-    // memory, each step would wait for the store of the last.
+    // The adjoint of the current event is in a register, and that of the event before it, the most
+    // frequent operand, is accumulated in one: through memory, each step would wait for the store
+    // of the one before.
     let mut adjoint = 1.0f64;
     while let Some((step, before)) = steps.split_last()
         && before.len() >= inputs
@@ -70,7 +68,7 @@ fn back(
     Some((steps.len().checked_sub(1)?, adjoint))
 }
 
-/// Where one step of the sweep passes its adjoint on to.
+/// The adjoints that one step of the sweep adds to.
 struct Back<'a> {
     values: &'a [f64],
     /// The adjoints of the events before the previous one.
@@ -80,16 +78,15 @@ struct Back<'a> {
 }
 
 impl Back<'_> {
-    /// Passes on the adjoint `g` of the event with this step and the value `y`.
-    /// Returns the adjoint of the previous event.
+    /// Propagates the adjoint `g` of the event with this step and the value `y`. Returns the
+    /// adjoint of the previous event.
     #[inline(always)]
     fn pass(mut self, event: &Step, y: f64, g: f64) -> f64 {
         let (a, Kind { op, rule, .. }) = (event.first as usize, event.kind);
-        // Not a match: the branches are easy to predict, and an indirect jump for
-        // each event costs a third more. The comparisons by order keep the compiler
-        // from making one of them.
+        // Not a match: the branches are predictable, and an indirect jump for each event costs a
+        // third more. The comparisons by order keep the compiler from making a jump table.
         if rule < Rule::Scaled {
-            // Adding an adjoint of zero changes nothing, so it is not asked for.
+            // Adding an adjoint of zero changes nothing, so it is not tested for.
             self.add(a, g);
             if rule == Rule::Sum {
                 self.add(event.second() as usize, g);
@@ -98,12 +95,12 @@ impl Back<'_> {
             }
         } else if rule == Rule::Scaled {
             if g != 0.0 {
-                // It does not matter which operand is the constant.
+                // Multiplication commutes, so the position of the constant does not matter.
                 let x = [f64::NAN, event.constant()];
                 self.add(a, Primitive::<true, false> { x, y, g }.passed(Op::Mul).0);
             }
         } else if g == 0.0 {
-            // Nothing is passed on, not even to an infinite partial.
+            // Not propagated, not even to an infinite partial.
         } else if rule < Rule::First {
             let b = event.second() as usize;
             let x = [self.value(a), self.value(b)];
@@ -151,9 +148,8 @@ impl Back<'_> {
     }
 }
 
-/// A primitive applied to `x` with the result `y`, whose adjoint is `g`: what the
-/// operands get that are asked for. Zero where there is no derivative, because to
-/// add zero is to pass nothing on.
+/// The adjoint contributions of a primitive with operands `x`, result `y` and adjoint `g`. Zero
+/// where there is no derivative.
 struct Primitive<const FIRST: bool, const SECOND: bool> {
     x: [f64; 2],
     y: f64,
@@ -182,11 +178,11 @@ impl<const FIRST: bool, const SECOND: bool> OpVisitor for Primitive<FIRST, SECON
     }
 }
 
-/// What the first operand of `op` gets.
+/// The contribution to the first operand of `op`.
 #[inline(always)]
 fn first(op: Op, x: [f64; 2], y: f64, g: f64) -> f64 {
     let primitive = Primitive::<true, false> { x, y, g };
-    // Frequent enough to be spared the call.
+    // Frequent enough to be inlined.
     if op == Op::Div {
         primitive.passed(Op::Div).0
     } else if op == Op::Sqrt {
@@ -200,7 +196,7 @@ fn first(op: Op, x: [f64; 2], y: f64, g: f64) -> f64 {
     }
 }
 
-/// What both operands of `op` get.
+/// The contributions to both operands of `op`.
 #[inline(always)]
 fn both(op: Op, x: [f64; 2], y: f64, g: f64) -> (f64, f64) {
     if op == Op::Div {
@@ -217,7 +213,7 @@ fn any_first(op: Op, a: f64, b: f64, y: f64, g: f64) -> f64 {
     with_constant_op(op, Primitive::<true, false> { x: [a, b], y, g }).0
 }
 
-/// What the second operand of `op` gets.
+/// The contribution to the second operand of `op`.
 #[inline(never)]
 fn second(op: Op, [a, b]: [f64; 2], y: f64, g: f64) -> f64 {
     with_constant_op(op, Primitive::<false, true> { x: [a, b], y, g }).1
@@ -228,7 +224,7 @@ fn any_both(op: Op, a: f64, b: f64, y: f64, g: f64) -> (f64, f64) {
     with_constant_op(op, Primitive::<true, true> { x: [a, b], y, g })
 }
 
-/// What the three operands of `op` get.
+/// The contributions to the three operands of `op`.
 #[inline(never)]
 fn all(op: Op, x: [f64; MAX_ARITY], y: f64, g: f64) -> [f64; MAX_ARITY] {
     [0, 1, 2].map(|operand| contribution(&mut Numbers, op, operand, x, y, g).unwrap_or(0.0))
@@ -239,7 +235,7 @@ mod tests {
     use super::*;
     use crate::trace::event::{Form, Role};
 
-    /// The rules by which the sweep knows an event are those of its primitive.
+    /// The adjoint rule of each kind gives the contributions of its primitive.
     #[test]
     fn each_kind_passes_on_what_the_derivative_says() {
         let (constant, x, g) = (0.75f64, [0.375, -1.5, 0.625], 3.0f64);
@@ -260,7 +256,7 @@ mod tests {
                 let kind = Kind::apply(op, form);
                 values.push(y);
                 steps.push(Step { payload, first: 0, kind });
-                // The adjoint that the event gets.
+                // The adjoint of the event.
                 let kind = Kind::apply(Op::Mul, Form::ConstantSecond);
                 let payload = g.to_bits();
                 values.push(y * g);

@@ -1,8 +1,7 @@
-//! The tracer: enters a recording, runs the user's function, and takes out what
-//! was recorded.
+//! The tracer: begins a recording, runs the user's function, and takes the events.
 //!
-//! Recordings nest: the inner one puts the outer recorder aside and a guard puts
-//! it back, also when the user's function panics.
+//! Recordings nest: an inner one saves the state of the outer one and restores it at its end, also
+//! if the user's function panics.
 
 use core::cell::Cell;
 use core::mem;
@@ -13,17 +12,16 @@ use super::recorder::{Back, Cursor, mix, with_back, with_front};
 use super::stamp::next_stamp;
 use super::{Events, Inputs, Operand, Role, Site, Trace, TraceError, Var};
 
-/// Fewer than there are ids, so that counting them never changes the stamp.
+/// Fewer than there are ids, so that counting events never changes the stamp.
 const MAX_EVENTS: usize = i32::MAX as usize;
 
 thread_local! {
-    /// The inputs of the latest run, for their memory. A `Var` must not leave
-    /// its thread and a [`Tracer`] may, so they cannot be kept there.
+    /// The inputs of the latest run, for their memory. A `Var` must not leave its thread and a
+    /// [`Tracer`] may, so they cannot be fields of it.
     static INPUTS: Cell<Vec<Var>> = const { Cell::new(Vec::new()) };
 }
 
-/// Runs functions under the recorder, and keeps the buffers from one run to
-/// the next.
+/// Runs functions under the recorder. The buffers are reused from run to run.
 #[derive(Debug, Default)]
 pub struct Tracer {
     events: Events,
@@ -32,23 +30,23 @@ pub struct Tracer {
     detail: Detail,
 }
 
-/// What a run records beside the operations and the guards, which are all that the
-/// gradient needs.
+/// The amount of information that a run records besides the operations and guards, which suffice
+/// for the gradient.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// Nothing: no marks of annotated functions, and no places in the source, so that
-    /// all is said to have happened where the function was recorded.
+    /// Nothing: no marks of annotated functions and no sites; all events have the site at which the
+    /// function was recorded.
     Untracked,
-    /// Marks and places.
+    /// Marks and sites.
     #[default]
     Marks,
-    /// Marks, places, and what the regions of annotated functions are given, for
+    /// Marks, sites, and the live-in values of the regions of annotated functions, for
     /// [`Trace::captured`]; the events are those of [`Detail::Marks`].
     Captures,
 }
 
 impl Tracer {
-    /// Says what the runs that follow record; [`Detail::Marks`] unless told otherwise.
+    /// Sets what later runs record; [`Detail::Marks`] by default.
     ///
     /// ```
     /// use std::panic::Location;
@@ -75,19 +73,19 @@ impl Tracer {
         self.detail = detail;
     }
 
-    /// Runs `f` on `inputs` and returns what it did.
+    /// Runs `f` on `inputs` and returns the tape.
     ///
-    /// `made` is where the user recorded the function. `limit` counts events
-    /// without the inputs.
+    /// `made` is the place where the user recorded the function. `limit` counts events without the
+    /// inputs.
     ///
     /// # Errors
     ///
-    /// [`TraceError::ForeignVar`] when `f` used or returned a `Var` of another
-    /// recording; [`TraceError::TooLong`] when it did more than `limit` steps.
+    /// [`TraceError::ForeignVar`] if `f` used or returned a `Var` of another recording;
+    /// [`TraceError::TooLong`] if it recorded more than `limit` events.
     ///
     /// # Panics
     ///
-    /// Only when `f` does; the thread stays usable.
+    /// Only if `f` does; the thread stays usable.
     ///
     /// # Examples
     ///
@@ -146,7 +144,7 @@ impl Tracer {
         let (active, inactive) = vars.split_at(inputs.active.len());
         let output = f(active, inactive);
         let operand = operand(output, stamp, made);
-        // Where the thread is ending there is nothing to keep it for.
+        // If the thread is ending, the buffer is dropped.
         let _ = INPUTS.try_with(|inputs| inputs.set(vars));
         let (back, signature) = session.leave();
 
@@ -175,7 +173,7 @@ impl Tracer {
     }
 }
 
-/// The time during which a recording runs; puts the previous one back.
+/// A running recording; restores the previous one when dropped.
 struct Session {
     previous: Option<(Back, Cursor)>,
 }
@@ -204,11 +202,11 @@ impl Session {
         })
     }
 
-    /// Puts the previous recording back; returns this one.
+    /// Restores the previous recording; returns this one.
     fn restore(&mut self) -> Option<Back> {
         let (previous, cursor) = self.previous.take()?;
         with_front(|front| {
-            // Its ring was emptied when this one was entered.
+            // Its ring was flushed when this recording began.
             front.cursor.restart(cursor.next.get());
             front.cursor.signature.set(cursor.signature.get());
             front.cursor.regions.set(cursor.regions.get());
@@ -226,7 +224,7 @@ impl Drop for Session {
     }
 }
 
-/// What `var`, returned by the function, stands for.
+/// The operand for `var`, which the function returned.
 fn operand(var: Var, stamp: u32, made: Site) -> Operand {
     if var.is_constant() {
         return Operand::Constant(var.value);

@@ -1,4 +1,4 @@
-//! Aliases: variables that keep references into others.
+//! Aliases: variables that store references into others.
 
 use proc_macro2::Ident;
 use syn::punctuated::Punctuated;
@@ -9,11 +9,11 @@ use crate::borrows;
 use crate::log::{Kind, Variable};
 use crate::places::{is_looker, place};
 
-/// Methods of collections that keep what they are given.
+/// Methods of collections that store their arguments.
 const KEEPERS: &[&str] = &["get_or_insert", "insert", "push", "push_back", "push_front", "replace"];
 
 impl Walker {
-    /// Walks where what is bound may have been borrowed from `lenders`.
+    /// Walks through code whose bindings may have borrowed from `lenders`.
     pub(super) fn lent_by<R>(
         &mut self,
         lenders: Vec<Variable>,
@@ -25,7 +25,7 @@ impl Walker {
         result
     }
 
-    /// The variables that the value of `expr` may have been borrowed from.
+    /// The variables that the value of `expr` may have borrowed from.
     pub(super) fn lenders_of(&self, expr: &Expr, holds: bool) -> Vec<Variable> {
         let mut lenders = Vec::new();
         for (name, is_borrowed) in borrows::of(expr, holds) {
@@ -40,7 +40,7 @@ impl Walker {
         lenders
     }
 
-    /// Notes that `left` keeps references into what `right` has borrowed from.
+    /// Notes that `left` stores references into what `right` has borrowed from.
     pub(super) fn alias(&mut self, left: &Expr, right: &Expr) {
         if let Some((name, steps)) = place(left)
             && let Some(holder) = self.find(name)
@@ -51,7 +51,7 @@ impl Walker {
         }
     }
 
-    /// Notes that the receiver of a method may keep what it is given.
+    /// Notes that the receiver of a method may store its arguments.
     pub(super) fn alias_arguments(
         &mut self,
         receiver: &Expr,

@@ -1,4 +1,4 @@
-//! Bindings: what is known of a variable where it is declared.
+//! Bindings: the facts known about a variable where it is declared.
 
 use proc_macro2::Ident;
 use syn::{Expr, Local, Pat, Type, parse_quote};
@@ -8,7 +8,7 @@ use crate::log::Binding;
 use crate::places::{is_variable, place};
 use crate::{shape, types};
 
-/// How a pattern is bound.
+/// The facts about the variables of a pattern; see [`Binding`].
 #[derive(Clone, Copy, Default)]
 pub struct Bound {
     pub known: bool,
@@ -21,12 +21,12 @@ pub struct Bound {
     pub closure: bool,
     pub holder: bool,
     pub number: bool,
-    /// The pattern may not match, so that a name in it may be a constant's.
+    /// The pattern may not match, so a name in it may be a constant.
     pub refutable: bool,
 }
 
 impl Walker {
-    /// A declaration.
+    /// Walks through a declaration.
     pub(super) fn local(&mut self, local: &mut Local) {
         let keeps = self.log.keeps.len();
         let mut refutable = false;
@@ -64,7 +64,7 @@ impl Walker {
         let borrows = self
             .lent_by(lenders, |walker| walker.bind_pattern(pattern, Bound { refutable, ..bound }));
         let holders = first..self.log.bindings.len();
-        // It may be replaced by a number of its own where ways meet.
+        // A φ may replace it where paths join.
         if bound.deferred && shape::make_mutable(pattern) {
             local.attrs.push(parse_quote!(#[allow(unused_mut)]));
         }
@@ -109,12 +109,12 @@ impl Walker {
         self.scope.push(variable);
     }
 
-    /// Binds what `pattern` has. Returns whether it has a `ref mut`.
+    /// Binds the names of `pattern`. Returns whether it has a `ref mut`.
     pub fn bind_pattern(&mut self, pattern: &Pat, bound: Bound) -> bool {
         self.bind_macros(pattern);
         let mut names = shape::names(pattern);
         names.retain(|name| {
-            // Where there is a variable of this name there is no constant.
+            // If a variable of this name exists, no constant does.
             let ident = &name.ident;
             let is = !bound.refutable || is_variable(name) || self.find(ident).is_some();
             if !is {
@@ -149,7 +149,7 @@ impl Walker {
     }
 }
 
-/// What a type says about a variable.
+/// The facts that a type tells about a variable.
 pub fn of_type(ty: &Type) -> Bound {
     match ty {
         Type::Reference(reference) if reference.mutability.is_some() => {

@@ -1,5 +1,5 @@
-//! `for` loops. A body that changes what its items lead to is a region of its own,
-//! at the end of which the loop remembers what they hold.
+//! `for` loops. A body that changes what its items refer to is a region of its own, at the end of
+//! which the loop saves the state of its items.
 
 use core::mem;
 
@@ -41,7 +41,7 @@ impl Walker {
         let leave = Lifetime::new(&format!("'_phigrad_body_{index}"), Span::mixed_site());
         let own = Lifetime::new(&format!("'_phigrad_loop_{index}"), Span::mixed_site());
         let left = name_of(&repeat.label).unwrap_or(own);
-        // Macros that jump do not know the label that they would need in a block.
+        // Macros that jump cannot name the label that a block would need.
         let is_open = shape::has_unknown_macros(&repeat.body);
         let diverges = shape::block_diverges(&repeat.body);
         let mut body =
@@ -152,8 +152,8 @@ impl Walker {
         }
     }
 
-    /// The text of a body ends whose region ends at `own`; the points of this number
-    /// and later are inside.
+    /// Ends the text of a body whose region ends at `own`; the points from number `inside` on lie
+    /// in it.
     fn end_item(&mut self, own: usize, inside: usize, memory: &Ident) {
         let (end, place) = (self.log.entries.len(), self.log.ways.place());
         let loops = self.log.points[own].loops.clone();
@@ -167,7 +167,7 @@ impl Walker {
         }
     }
 
-    /// `continue` in such a body, whose region ends at `own`.
+    /// The replacement of a `continue` in a body whose region ends at `own`.
     pub(super) fn next_item(
         &mut self,
         index: usize,
@@ -179,7 +179,7 @@ impl Walker {
         let point = self.point(Role::Join, start, false, Some(own));
         let visible = &self.log.points[point].visible;
         if !self.log.points[own].visible.iter().all(|variable| visible.contains(variable)) {
-            // By its name another variable would be handed over.
+            // Another variable has this name here.
             self.log.points[point].suspects_of = point;
             return quote!(continue #label);
         }
@@ -189,9 +189,8 @@ impl Walker {
     }
 }
 
-/// The body of a loop that macros may leave: it is no block with a label, so there
-/// may be ways out of it that are not noticed, and it says when it is done. If its end
-/// is reached, that is at the first of `ended`.
+/// The body of a loop that macros may leave. It is no block with a label, so it may be left
+/// unnoticed; therefore it reports its end. `ended` is the point at its end, if that is reachable.
 fn open_body(
     index: usize,
     enter: &TokenStream,

@@ -1,5 +1,5 @@
-//! Macros: what is known of their arguments, what they may do, and names that may
-//! be those of variables that they declare.
+//! Macros: the known facts about their arguments, their possible effects, and the names that they
+//! may declare.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -13,18 +13,18 @@ use crate::places::place;
 use crate::shape;
 use crate::tokens;
 
-/// What is done with a name of which nothing is known.
+/// The access to a name of which nothing is known.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Deed {
-    /// Its value is looked at.
+    /// A read of its value.
     Read,
-    /// Something may change by it, if it is a variable.
+    /// Something may change through it, if it is a variable.
     Lend,
     /// It is changed, so it is a variable.
     Change,
 }
 
-/// The first and the second argument of `matches!`, and the condition.
+/// The two arguments of `matches!`, and the condition.
 fn question(tokens: TokenStream) -> syn::Result<(Expr, Pat, Option<Expr>)> {
     let parser = |input: ParseStream<'_>| {
         let expr = input.parse()?;
@@ -48,7 +48,7 @@ impl Walker {
             Some(arguments) => {
                 for mut argument in arguments {
                     match &mut argument {
-                        // A named argument of a text.
+                        // A named argument of a format string.
                         Expr::Assign(named) => walker.argument(&mut named.right),
                         Expr::Lit(literal) => walker.text(&quote!(#literal)),
                         other => walker.argument(other),
@@ -74,14 +74,14 @@ impl Walker {
         }
     }
 
-    /// A macro that is called as a statement may declare variables.
+    /// Notes the variables that a macro, called as a statement, may declare.
     pub(super) fn declares(&mut self, call: &Macro) {
         if tokens::arguments(call).is_none() {
             self.may_declare(call.tokens.clone());
         }
     }
 
-    /// Notes the names in `tokens` that may be those of new variables.
+    /// Notes the names in `tokens` that may be new variables.
     pub(super) fn may_declare(&mut self, tokens: TokenStream) {
         let at = self.log.entries.len();
         for name in tokens::variables(tokens) {
@@ -91,7 +91,7 @@ impl Walker {
         }
     }
 
-    /// A macro is defined, which may mean variables that can be named here.
+    /// Notes a macro definition, which may refer to variables in scope.
     pub(super) fn macro_item(&mut self, item: &syn::ItemMacro) {
         self.log.has_macros = true;
         self.macros.extend(item.ident.clone());
@@ -103,11 +103,11 @@ impl Walker {
         }
     }
 
-    /// What macros that are defined inside may do, whichever is called.
+    /// Notes the possible effects of the macros defined inside, whichever is called.
     fn changes_of_macros(&mut self) {
         for (name, variable) in self.meant.clone() {
             match variable {
-                // By this name another one would be handed over.
+                // Another variable has this name here.
                 Some(variable) if self.find(&name) != Some(variable) => {
                     let at = self.log.bindings[variable].at;
                     self.push_unknown(name, at);
@@ -118,7 +118,7 @@ impl Walker {
         }
     }
 
-    /// Anything may be done to `variable`.
+    /// Notes that anything may happen to `variable`.
     fn touch(&mut self, variable: Variable) {
         let kind = match self.log.bindings[variable].mutable {
             true => Kind::Change(true, Way::default()),
@@ -136,7 +136,7 @@ impl Walker {
         self.push(NOTHING, Kind::Unknown(index));
     }
 
-    /// Notes what is done with a name that is not found.
+    /// Notes an access to a name that is not found.
     fn doubt(&mut self, name: &Ident, deed: Deed) {
         let declared = self.doubtful.iter().rev().find(|(other, _)| other == name);
         let at = match declared {
@@ -151,7 +151,7 @@ impl Walker {
         }
     }
 
-    /// Notes what is done with the place `expr` if its variable is not found.
+    /// Notes an access to the place `expr` if its variable is not found.
     pub(super) fn doubt_place(&mut self, expr: &Expr, deed: Deed) {
         if let Some((name, _)) = place(expr)
             && self.find(name).is_none()
@@ -160,8 +160,8 @@ impl Walker {
         }
     }
 
-    /// The variables named in a text, as arguments of formatting: each name in
-    /// braces may be one, also that of a width.
+    /// Notes the variables in a format string: each name in braces may be one, also that of a
+    /// width.
     pub(super) fn text(&mut self, literal: &TokenStream) {
         let text = literal.to_string();
         for part in text.split('{').skip(1) {
@@ -182,8 +182,7 @@ impl Walker {
         }
     }
 
-    /// Tokens that mean nothing to this macro: anything may be done there, and
-    /// control may go elsewhere.
+    /// Walks through tokens of unknown meaning: they may contain any code and any jump.
     pub(super) fn unknown(&mut self, tokens: TokenStream) {
         self.jump(Goal::Elsewhere);
         self.log.ways.may_jump();
@@ -196,7 +195,7 @@ impl Walker {
         }
     }
 
-    /// What is declared by macros in a pattern.
+    /// Notes the effects of macros in a pattern.
     pub(super) fn bind_macros(&mut self, pattern: &Pat) {
         for tokens in shape::pattern_macros(pattern) {
             self.jump(Goal::Elsewhere);

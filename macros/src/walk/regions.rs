@@ -1,4 +1,4 @@
-//! Control flow: each construct is walked through and becomes a region.
+//! Control flow: each construct is walked through and wrapped in a region.
 
 use core::mem;
 
@@ -12,7 +12,7 @@ use crate::shape;
 use crate::ways::BlockId;
 
 impl Walker {
-    /// A chain of `&&` or `||`.
+    /// Walks through a chain of `&&` or `||`.
     pub(super) fn logic(&mut self, expr: &mut Expr) {
         let alone = self.inert || self.condition || shape::is_trivial(expr);
         let start = self.begin();
@@ -25,7 +25,7 @@ impl Walker {
         self.in_condition(|walker| {
             walker.expr(&mut binary.left);
             let short = walker.log.ways.part();
-            // Not a scope of its own: a `let` on this side is for what follows.
+            // Not a scope of its own: a `let` in this operand is visible in the code that follows.
             walker.branch(|walker| walker.expr(&mut binary.right));
             let long = walker.log.ways.here();
             walker.log.ways.meet(&[short, long]);
@@ -36,7 +36,7 @@ impl Walker {
         }
     }
 
-    /// A block with a label, which `break` leaves.
+    /// Walks through a block with a label, which `break` leaves.
     pub(super) fn labelled(&mut self, expr: &mut Expr, value: bool) {
         let value = self.value(expr, value);
         let Expr::Block(block) = expr else { return };
@@ -136,7 +136,7 @@ impl Walker {
         self.give_back(borrowed);
     }
 
-    /// `loop` and `while`.
+    /// Walks through `loop` and `while`.
     pub(super) fn loop_region(&mut self, expr: &mut Expr, value: bool) {
         let (endless, by_macros) = (shape::diverges(expr), shape::is_left_by_macros(expr));
         let start = self.begin();
@@ -185,7 +185,7 @@ impl Walker {
         };
         let enter = enter(span, end);
         let whole = if endless { whole } else { join(span, &region, &whole, end) };
-        // If no macro leaves it, what comes after it is never reached.
+        // If no macro leaves it, the code after it is unreachable.
         let whole = match by_macros {
             true => quote!(#[allow(unreachable_code)] { #whole }),
             false => whole,
@@ -194,8 +194,7 @@ impl Walker {
         *expr = attributed(attributes, block);
     }
 
-    /// The name of the region of a loop with these points, and what is called at
-    /// its head.
+    /// The name of the region of a loop with these points, and the call at its head.
     pub(super) fn head(
         &mut self,
         head: usize,
@@ -211,7 +210,7 @@ impl Walker {
         (quote!(#region), quote_spanned!(span=> #region.#method(|__phigrad_to| { #point });))
     }
 
-    /// A loop begins, with a body of this kind. Returns its number and its head.
+    /// Begins a loop whose body is this region, if any. Returns its number and its head.
     pub(super) fn begin_loop(
         &mut self,
         label: Option<Lifetime>,
@@ -225,21 +224,21 @@ impl Walker {
         (number, head)
     }
 
-    /// The text of a loop ends, which is left by `break`, or else behind `refused`.
+    /// Ends a loop, whose exits are `break` and, if given, `refused`.
     pub(super) fn end_loop(&mut self, refused: Option<BlockId>) {
         self.frames.pop();
         self.log.ways.leave_loop(refused);
     }
 
-    /// Control goes elsewhere.
+    /// Notes a jump.
     pub(super) fn jump(&mut self, goal: Goal) {
-        // Inside closures and macros it may not lead where it seems to.
+        // Inside closures and macros it may have another target.
         let goal = if self.inert { Goal::Elsewhere } else { goal };
         self.log.jumps.push((self.log.entries.len(), goal));
         self.push(NOTHING, Kind::Jump);
     }
 
-    /// `break`.
+    /// Walks through a `break`.
     pub(super) fn jump_out(&mut self, label: &mut Option<Lifetime>) {
         let written = label.clone();
         let mut frames = self.frames.iter().rev();
@@ -254,7 +253,7 @@ impl Walker {
         self.log.ways.break_out(written.as_ref());
     }
 
-    /// `continue`.
+    /// Walks through a `continue`.
     pub(super) fn repeat(&mut self, expr: &mut Expr) {
         let Expr::Continue(jump) = &*expr else { return };
         let label = jump.label.clone();
@@ -310,7 +309,7 @@ impl Walker {
                         __phigrad_body,
                         __phigrad_residual,
                         |__phigrad_value, __phigrad_to| {
-                            // What is converted afterwards depends on where it was.
+                            // The conversion afterwards depends on the position.
                             __phigrad_to.state(#number);
                             ::phigrad::flow::Residual::hand_over(__phigrad_value, __phigrad_to);
                             #point
@@ -322,7 +321,7 @@ impl Walker {
         *expr = Expr::Verbatim(tokens);
     }
 
-    /// The end of the function's region with `value`.
+    /// Ends the function's region with `value`.
     fn leaving(&mut self, span: Span, value: &TokenStream) -> TokenStream {
         let point = self.exit();
         let body = format_ident!("__phigrad_body", span = Span::mixed_site());
@@ -334,7 +333,7 @@ pub(super) fn name_of(label: &Option<Label>) -> Option<Lifetime> {
     label.as_ref().map(|label| label.name.clone())
 }
 
-/// A statement keeps its attributes.
+/// Moves the attributes of a statement to its replacement.
 pub(super) fn attributed(attributes: Vec<Attribute>, expr: Expr) -> Expr {
     if attributes.is_empty() { expr } else { Expr::Verbatim(quote!(#(#attributes)* #expr)) }
 }

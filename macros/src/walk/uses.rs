@@ -1,4 +1,4 @@
-//! Uses of variables: what the log says about places and those who get them.
+//! Uses of variables: the log entries for places and the code that accesses them.
 
 use core::mem;
 use core::ops::Range;
@@ -16,8 +16,7 @@ use crate::places::{self, Index, Step, place};
 use crate::shape;
 
 impl Walker {
-    /// Walks through the indices on the way to a place, or through an expression
-    /// that is none.
+    /// Walks through the indices in a place, or through an expression that is no place.
     pub(super) fn steps(&mut self, expr: &mut Expr) {
         match expr {
             Expr::Path(_) => {}
@@ -35,8 +34,8 @@ impl Walker {
         }
     }
 
-    /// Notes that the variable named by mention number `number`, if that is the
-    /// latest, is nothing but the index of the element `expr`.
+    /// Notes that mention number `number`, if it is the latest, is nothing but the index of the
+    /// element `expr`.
     fn note_index(&mut self, expr: &Expr, number: usize) {
         let Some((name, steps)) = place(expr) else { return };
         let (Some(of), way) = (self.find(name), self.way(&steps)) else { return };
@@ -49,8 +48,8 @@ impl Walker {
         }
     }
 
-    /// The variable of a place, after a walk through its indices. If it is not
-    /// found it is noted what is done with it.
+    /// The variable of a place, after a walk through its indices. Notes the access if the variable
+    /// is not found.
     fn reach(&mut self, expr: &mut Expr, deed: Deed) -> Option<(Variable, Vec<Step>)> {
         self.steps(expr);
         self.doubt_place(expr, deed);
@@ -58,7 +57,7 @@ impl Walker {
         Some((self.find(name)?, steps))
     }
 
-    /// The part of a variable that `steps` lead to.
+    /// The projection that `steps` lead to.
     fn way(&self, steps: &[Step]) -> Way {
         let fields = places::fields(steps);
         let element = match steps.get(fields.len()) {
@@ -84,7 +83,7 @@ impl Walker {
         self.log.mentions.push(Mention { variable, way, at, branch, how, index_of: None });
     }
 
-    /// Notes that `variable` is borrowed, and that the borrow may be kept.
+    /// Notes that `variable` is borrowed, and that the borrow may be stored.
     pub(super) fn keep(&mut self, variable: Variable, steps: &[Step]) {
         if self.keeping {
             let (fields, at) = (places::fields(steps), self.log.entries.len());
@@ -93,7 +92,7 @@ impl Walker {
         }
     }
 
-    /// What was borrowed by an expression is given back.
+    /// Ends the borrows of an expression.
     pub(super) fn give_back(&mut self, keeps: Range<usize>) {
         let end = self.log.entries.len();
         for keep in &mut self.log.keeps[keeps] {
@@ -101,7 +100,7 @@ impl Walker {
         }
     }
 
-    /// `expr` is read, by value.
+    /// Walks through a read of `expr` by value.
     pub(super) fn read(&mut self, expr: &mut Expr) {
         if let Expr::Path(path) = &*expr {
             self.ask_function(&path.path);
@@ -113,7 +112,7 @@ impl Walker {
         }
     }
 
-    /// `expr` is read where it is.
+    /// Walks through a shared borrow of `expr`.
     pub(super) fn look(&mut self, expr: &mut Expr) {
         if let Some((variable, steps)) = self.reach(expr, Deed::Lend) {
             self.named(variable, &steps, How::Use);
@@ -121,13 +120,13 @@ impl Walker {
         }
     }
 
-    /// A place of `variable` is at hand.
+    /// Notes that a place of `variable` is accessible.
     pub(super) fn mention(&mut self, variable: Variable, steps: &[Step]) {
         self.push(variable, Kind::Read);
         self.push(variable, Kind::Mention(self.way(steps)));
     }
 
-    /// `expr` is changed in place, which proves something about its variable.
+    /// Walks through a change of `expr` in place, which shows that its variable is mutable.
     pub(super) fn change(&mut self, expr: &mut Expr, assigned: bool) {
         self.change_by(expr, assigned, How::Use);
     }
@@ -143,7 +142,7 @@ impl Walker {
             binding.reference |= !binding.mutable && !binding.deferred && steps.len() == 1;
             let assigned = assigned && own;
             match assigned {
-                // It may have no value yet, or no more.
+                // It may have no value yet, or none any more.
                 true => self.push(variable, Kind::Read),
                 false => self.mention(variable, &steps),
             }
@@ -169,7 +168,7 @@ impl Walker {
         }
     }
 
-    /// `expr` is given to something that may change what is behind it.
+    /// Walks through `expr` as an argument of code that may change what is behind it.
     pub(super) fn lend(&mut self, expr: &mut Expr) {
         if let Expr::Path(path) = &*expr {
             self.ask_function(&path.path);
@@ -181,7 +180,7 @@ impl Walker {
             }
             self.mention(variable, &steps);
             self.push(variable, Kind::Lend(places::fields(&steps)));
-            // A reference that is still carried must not be moved away.
+            // A reference that is carried later must not be moved.
             if steps.is_empty() && self.log.bindings[variable].reference && !self.inert {
                 let span = expr.span();
                 *expr = Expr::Verbatim(quote_spanned!(span=> &mut *#expr));
@@ -206,7 +205,7 @@ impl Walker {
         }
     }
 
-    /// Notes a function that asks for what is not handed over.
+    /// Notes a function that observes state that is not handed over.
     fn ask_function(&mut self, path: &syn::Path) {
         let mut names = path.segments.iter().rev().map(|segment| &segment.ident);
         let (last, owner) = (names.next(), names.next());
@@ -216,8 +215,8 @@ impl Walker {
         }
     }
 
-    /// Returns the number of the call if it has to be noted of which type the
-    /// receiver is.
+    /// Walks through the receiver of a method. Returns the number of the call if the type of the
+    /// receiver has to be tested.
     pub(super) fn receiver(&mut self, receiver: &mut Expr, method: &Ident) -> Option<usize> {
         let is_simple = shape::is_simple_place(receiver);
         if places::asks_unseen(method) {
@@ -252,7 +251,7 @@ impl Walker {
         Some(number)
     }
 
-    /// The expression that patterns are matched with.
+    /// Walks through the expression that patterns are matched with.
     pub(super) fn scrutinee(&mut self, expr: &mut Expr, pattern: Option<&Pat>) -> bool {
         let names = pattern.map(shape::names).unwrap_or_default();
         let keeping = mem::replace(&mut self.keeping, true);
