@@ -31,7 +31,7 @@ pub struct Carrier {
     /// True if state was recorded.
     has_state: bool,
     /// True if some of it identifies inputs.
-    has_fixed: bool,
+    names_input: bool,
     /// The state of the items of a loop.
     items: Remembered,
     is_item: bool,
@@ -54,7 +54,7 @@ impl Carrier {
             words: 0,
             state: 0,
             has_state: false,
-            has_fixed: false,
+            names_input: false,
             items: Remembered::default(),
             is_item: false,
             elements: SmallVec::new(),
@@ -98,9 +98,9 @@ impl Carrier {
     }
 
     /// Stores the capture for jumps to the ends of these regions, if it is complete.
-    pub(super) fn keep_for(self, goals: &[u32]) {
+    pub(super) fn keep_for(self, targets: &[u32]) {
         if let Some(captured) = self.captured {
-            mark::capture_for_jumps(mix(self.words, self.state), goals, &captured);
+            mark::capture_for_jumps(mix(self.words, self.state), targets, &captured);
         }
     }
 
@@ -201,10 +201,10 @@ impl Carrier {
         if self.is_capturing {
             return self.capture(*var);
         }
-        match mark::fixed(*var) {
+        match mark::static_words(*var) {
             Some(words) => {
                 words.into_iter().for_each(|word| self.state(word));
-                self.has_fixed |= words[0] != 0;
+                self.names_input |= words[0] != 0;
             }
             None => self.opaque(),
         }
@@ -231,8 +231,8 @@ impl Carrier {
     /// static state in which they may differ.
     pub(super) fn finish(mut self) -> bool {
         self.record_state();
-        if self.has_fixed {
-            mark::state(mark::FIXED, self.site);
+        if self.names_input {
+            mark::state(mark::NAMES_INPUT, self.site);
         }
         let meets = self.opaque.is_empty() && !self.has_state;
         for name in self.opaque {

@@ -16,7 +16,7 @@ pub struct Region {
     /// A hash of the guards passed before it.
     guards: u64,
     /// The number of guards before it since which paths have not joined.
-    parted: u32,
+    unjoined: u32,
     /// True if a jump may leave a region inside.
     jumps: bool,
     /// A bit for each variable that is a mutable reference that the code inside may have lent.
@@ -29,7 +29,7 @@ pub struct Region {
 pub fn enter() -> Region {
     let site = Location::caller();
     let (id, (guards, _)) = (mark::enter(site), mark::progress());
-    Region { id, site, guards, parted: mark::parted(), jumps: true, suspects: 0 }
+    Region { id, site, guards, unjoined: mark::unjoined(), jumps: true, suspects: 0 }
 }
 
 /// Ends `region`, and all that are open inside, with the result `value`; `carry` hands over the
@@ -71,13 +71,13 @@ impl Region {
     #[inline]
     pub fn capture_for_jumps<const N: usize>(
         self,
-        goals: [Region; N],
+        targets: [Region; N],
         note: impl FnOnce(&mut Carrier),
     ) -> Region {
         if self.is_open() && mark::captures() {
             let mut carrier = Carrier::capturing(self.site);
             note(&mut carrier);
-            carrier.keep_for(&goals.map(|goal| goal.id));
+            carrier.keep_for(&targets.map(|target| target.id));
         }
         self
     }
@@ -99,13 +99,13 @@ impl Region {
     /// continuation follows from the path before.
     #[inline]
     fn end(self, ending: Ending, carry: impl FnOnce(&mut Carrier)) {
-        let one_way = !self.jumps && mark::parted() == self.parted;
-        if mark::end(self.id, ending, one_way, self.site) {
+        let single_path = !self.jumps && mark::unjoined() == self.unjoined;
+        if mark::end(self.id, ending, single_path, self.site) {
             let mut carrier = Carrier::new(self.site, self.suspects);
             carry(&mut carrier);
             match carrier.finish() {
-                true => mark::meet(self.parted),
-                false => stay_apart(self.guards, self.parted),
+                true => mark::paths_join(self.unjoined),
+                false => note_unjoined(self.guards, self.unjoined),
             }
         }
     }
@@ -138,8 +138,8 @@ impl Region {
 // Not inlined, and without the region as argument: that would force it into memory on all paths.
 #[cold]
 #[inline(never)]
-fn stay_apart(guards: u64, parted: u32) {
+fn note_unjoined(guards: u64, unjoined: u32) {
     if mark::progress().0 != guards {
-        mark::part(parted);
+        mark::paths_stay_apart(unjoined);
     }
 }

@@ -9,7 +9,7 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::emit_repeats::Loops;
+use super::emit_loops::Loops;
 use super::place;
 use super::tree::{BasicBlock, End, Instance, Origin, Step, Tree, Value};
 use super::values;
@@ -90,7 +90,7 @@ impl Emitter<'_> {
                     let condition = self.node(condition, block);
                     self.graph.blocks[block].items.push(Item::Guard { condition, expect });
                 }
-                Step::Repeat(repeat) => self.repeat(repeat, block),
+                Step::Loop(trace_loop) => self.emit_loop(trace_loop, block),
             }
         }
         match &data.end {
@@ -137,10 +137,10 @@ impl Emitter<'_> {
     /// Ends `block`, which is inside this instance, with a guard that always fails.
     fn never(&mut self, block: Block, inside: Option<Instance>) {
         let never = self.constant(0.0);
-        let stop = Item::Guard { condition: never, expect: true };
+        let mismatch = Item::Guard { condition: never, expect: true };
         let count = inside.map_or(1, |instance| Layout::of(self.tree, instance).count());
         let data = &mut self.graph.blocks[block];
-        data.items.push(stop);
+        data.items.push(mismatch);
         data.end = ssa::End::Return(core::iter::repeat_n(never, count).collect());
     }
 
@@ -198,7 +198,7 @@ impl Emitter<'_> {
     pub(super) fn node(&mut self, value: Value, block: Block) -> Node {
         let index = match self.tree.values.place(value) {
             values::Place::Origin(index) => index,
-            values::Place::Repeat(repeat) => return self.repeated(repeat, value, block),
+            values::Place::Loop(trace_loop) => return self.loop_value(trace_loop, value, block),
         };
         if let Some(node) = self.nodes[index] {
             return node;
@@ -207,7 +207,7 @@ impl Emitter<'_> {
             Origin::Input(number) => self.graph.push_input(number),
             Origin::Const(bits) => self.constant(f64::from_bits(bits)),
             // The walk rejects values that are not visible.
-            Origin::Apply(..) | Origin::Carried | Origin::Repeated => self.constant(f64::NAN),
+            Origin::Apply(..) | Origin::Carried | Origin::InLoop => self.constant(f64::NAN),
         };
         self.nodes[index] = Some(node);
         node

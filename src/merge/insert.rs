@@ -3,7 +3,7 @@
 use hashbrown::HashSet;
 
 use super::tree::{Instance, Tree};
-use super::walk::{Stop, Walk};
+use super::walk::{Mismatch, Walk};
 use super::{MergeError, MergeLimits, MergedTraces, UnmergedReason, UnmergedRegion, sharing_plan};
 use crate::trace::{Site, Trace};
 
@@ -13,24 +13,24 @@ pub(super) struct Changes {
     /// The former tree, if it was replaced.
     pub(super) tree: Option<Tree>,
     /// The number of times that the tree was cleared.
-    pub(super) forgotten: usize,
+    pub(super) clears: usize,
     pub(super) unmerged: Vec<UnmergedRegion>,
     /// The new exclusions, if they changed.
-    pub(super) excluded: Option<Excluded>,
+    pub(super) exclusions: Option<Exclusions>,
 }
 
 /// Path sharing that is still to be done.
 #[derive(Clone, Debug)]
-pub(super) struct Unshared {
+pub(super) struct PendingSharing {
     /// The instances that were extended.
-    pub(super) grew: Vec<Instance>,
+    pub(super) extended: Vec<Instance>,
     /// The size limits of the tree.
     pub(super) limits: MergeLimits,
 }
 
 /// Regions excluded from merging or sharing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Excluded {
+pub(super) struct Exclusions {
     /// Regions whose paths are not merged.
     pub(super) merging: HashSet<Site>,
     /// Regions that do not share paths.
@@ -39,10 +39,10 @@ pub(super) struct Excluded {
     pub(super) all_sharing: bool,
 }
 
-impl Excluded {
+impl Exclusions {
     /// Excludes the regions at these sites from sharing. If all of them are excluded already, every
     /// region is, so that merging terminates.
-    fn unshare(&mut self, sites: impl Iterator<Item = Site>) {
+    fn exclude_from_sharing(&mut self, sites: impl Iterator<Item = Site>) {
         let before = self.sharing.len();
         self.sharing.extend(sites);
         self.all_sharing |= self.sharing.len() == before;
@@ -59,40 +59,42 @@ impl MergedTraces {
         changes: &mut Changes,
     ) -> Result<usize, MergeError> {
         loop {
-            let excluded = changes.excluded.as_ref().unwrap_or(&self.excluded);
-            let walked = Walk::new(&mut self.tree, true, &excluded.merging, &mut self.notes);
-            let stop = match { walked }.run(trace) {
+            let exclusions = changes.exclusions.as_ref().unwrap_or(&self.exclusions);
+            let walked = Walk::new(&mut self.tree, true, &exclusions.merging, &mut self.buffers);
+            let mismatch = match { walked }.run(trace) {
                 Ok(()) => break,
-                Err(stop) => stop,
+                Err(mismatch) => mismatch,
             };
-            let excluded = changes.excluded.get_or_insert_with(|| self.excluded.clone());
-            match stop {
-                Stop::Unmerged(
+            let exclusions = changes.exclusions.get_or_insert_with(|| self.exclusions.clone());
+            match mismatch {
+                Mismatch::Unmerged(
                     _,
                     UnmergedRegion { reason: UnmergedReason::DependsOnContext, .. },
                 )
-                | Stop::Divergent(_)
+                | Mismatch::Divergent(_)
                     if self.tree.is_shared =>
                 {
-                    let open = self.notes.open.iter();
-                    excluded.unshare(open.map(|open| self.tree.instances[open.instance].site));
+                    let open = self.buffers.open.iter();
+                    exclusions.exclude_from_sharing(
+                        open.map(|open| self.tree.instances[open.instance].site),
+                    );
                 }
-                Stop::Unshare(site) => excluded.unshare([site].into_iter()),
-                Stop::Unmerged(site, reason) => {
-                    excluded.merging.insert(site);
+                Mismatch::WrongSharing(site) => exclusions.exclude_from_sharing([site].into_iter()),
+                Mismatch::Unmerged(site, reason) => {
+                    exclusions.merging.insert(site);
                     changes.unmerged.push(reason);
                 }
-                Stop::New { at, .. } | Stop::Divergent(at) => {
+                Mismatch::NewPath { at, .. } | Mismatch::Divergent(at) => {
                     return Err(MergeError::Divergent { at });
                 }
             }
-            let anew = self.tree.anew(self.version + 1);
-            let mut tree = core::mem::replace(&mut self.tree, anew);
+            let cleared = self.tree.cleared(self.version + 1);
+            let mut tree = core::mem::replace(&mut self.tree, cleared);
             if changes.tree.is_none() {
-                tree.undo();
+                tree.roll_back();
                 changes.tree = Some(tree);
             }
-            changes.forgotten += 1;
+            changes.clears += 1;
         }
         if self.tree.splits >= limits.paths {
             return Err(MergeError::TooManyPaths { limit: limits.paths });
@@ -106,49 +108,51 @@ impl MergedTraces {
     }
 
     /// Restores the tree as it was before a trace was added.
-    pub(super) fn take_back(&mut self, changes: &mut Changes) {
+    pub(super) fn roll_back(&mut self, changes: &mut Changes) {
         match changes.tree.take() {
             Some(tree) => self.tree = tree,
-            None => self.tree.undo(),
+            None => self.tree.roll_back(),
         }
     }
 
     /// Shares paths between instances that were extended, if they stay within the limits. Returns
     /// whether that may have changed the tree.
     pub(super) fn share(&mut self) -> bool {
-        let Some(Unshared { grew, limits }) = self.unshared.take() else { return false };
+        let Some(PendingSharing { extended, limits }) = self.pending_sharing.take() else {
+            return false;
+        };
         // A graph is made after sharing only.
         debug_assert!(self.graph.is_none() && self.compact.is_none());
-        if self.exhausted || self.excluded.all_sharing {
+        if self.exhausted || self.exclusions.all_sharing {
             return false;
         }
-        let plan = sharing_plan::plan(&self.tree, &grew, &self.excluded.sharing);
+        let plan = sharing_plan::plan(&self.tree, &extended, &self.exclusions.sharing);
         if plan.is_empty() {
             return false;
         }
         self.tree.begin();
-        self.tree.expand_in(plan.instances());
+        self.tree.peel_in(plan.instances());
         let budget = limits.nodes.saturating_sub(self.steps);
         self.exhausted = !sharing_plan::share(&mut self.tree, &plan, budget);
         let steps = self.tree.steps(true);
         if steps <= limits.nodes {
-            self.tree.keep();
+            self.tree.commit();
             self.steps = steps;
         } else {
-            self.tree.undo();
+            self.tree.roll_back();
             self.exhausted = true;
         }
         true
     }
 
     /// Clears the tree.
-    pub(super) fn forget(&mut self, changes: Changes) {
-        self.tree = self.tree.anew(0);
-        self.generation += changes.forgotten;
-        if let Some(excluded) = changes.excluded {
-            self.excluded = excluded;
+    pub(super) fn clear(&mut self, changes: Changes) {
+        self.tree = self.tree.cleared(0);
+        self.generation += changes.clears;
+        if let Some(exclusions) = changes.exclusions {
+            self.exclusions = exclusions;
         }
-        (self.steps, self.walked, self.version, self.unshared) = (0, 0, 0, None);
+        (self.steps, self.walked, self.version, self.pending_sharing) = (0, 0, 0, None);
         (self.graph, self.compact) = (None, None);
     }
 }

@@ -9,7 +9,7 @@
 use smallvec::SmallVec;
 
 use super::path_sharing::PathSharing;
-use super::tree::{End, ExitKey, Instance, Knowledge, Target, Tree, Value};
+use super::tree::{End, ExitKey, Instance, LiveInState, Target, Tree, Value};
 use crate::trace::mark;
 
 /// The correspondence of the jumps out of two instances.
@@ -17,14 +17,15 @@ pub(super) struct Jumps {
     /// Corresponding values.
     captured: Vec<(Value, Value)>,
     /// Corresponding targets: the regions to whose ends jumps lead.
-    goals: SmallVec<[(Instance, Instance); 1]>,
+    targets: SmallVec<[(Instance, Instance); 1]>,
 }
 
 impl Jumps {
     /// The jumps out of `from` and `to`, if they carry corresponding values.
     pub(super) fn between(tree: &Tree, from: Instance, to: Instance) -> Option<Jumps> {
         let (from, to) = (&tree.instances[from], &tree.instances[to]);
-        let (Knowledge::LiveIn(one), Knowledge::LiveIn(other)) = (&from.for_jumps, &to.for_jumps)
+        let (LiveInState::Known(one), LiveInState::Known(other)) =
+            (&from.jump_live_in, &to.jump_live_in)
         else {
             return None;
         };
@@ -34,10 +35,11 @@ impl Jumps {
         // only in the other instance.
         let is_same = one.state == other.state
             && one.captured.len() == other.captured.len()
-            && from.goals.len() == to.goals.len()
+            && from.jump_targets.len() == to.jump_targets.len()
             && captured.iter().all(|&(a, b)| a == b || !tree.is_constant(a));
-        let goals = from.goals.iter().zip(&to.goals).filter_map(|(a, b)| (*a).zip(*b));
-        is_same.then(|| Jumps { captured, goals: goals.collect() })
+        let targets =
+            from.jump_targets.iter().zip(&to.jump_targets).filter_map(|(a, b)| (*a).zip(*b));
+        is_same.then(|| Jumps { captured, targets: targets.collect() })
     }
 }
 
@@ -45,14 +47,14 @@ impl PathSharing<'_> {
     /// The exit of `to` that corresponds to exit number `exit` of `from`; a new one if need be.
     pub(super) fn exit(&mut self, from: Instance, exit: usize, to: Instance) -> Option<usize> {
         if !self.pairs.contains_key(&from) {
-            let (goal, last) = self.goal(from, exit)?;
+            let (target, last) = self.outer_target(from, exit)?;
             // The static state is in the key of the last exit alone, which need not be new.
-            if !self.may_copy(&self.tree.instances[goal].exits.get(last)?.key) {
+            if !self.may_copy(&self.tree.instances[target].exits.get(last)?.key) {
                 return None;
             }
-            let goals = &self.jumps.as_ref()?.goals;
-            let (_, other) = goals.iter().copied().find(|(known, _)| *known == goal)?;
-            return self.exit_around(from, exit, to, (goal, other));
+            let targets = &self.jumps.as_ref()?.targets;
+            let (_, other) = targets.iter().copied().find(|(known, _)| *known == target)?;
+            return self.outer_exit(from, exit, to, (target, other));
         }
         // The loop around two iterations.
         if from == to {
@@ -71,15 +73,15 @@ impl PathSharing<'_> {
 
     /// The exit of `to`, an instance around the copied one, that corresponds to exit number `exit`
     /// of `from`; they lead to the ends of `targets`.
-    fn exit_around(
+    fn outer_exit(
         &mut self,
         from: Instance,
         exit: usize,
         to: Instance,
-        goals: (Instance, Instance),
+        targets: (Instance, Instance),
     ) -> Option<usize> {
         if from == to {
-            return (goals.0 == goals.1).then_some(exit);
+            return (targets.0 == targets.1).then_some(exit);
         }
         let (a, b) = (&self.tree.instances[from], &self.tree.instances[to]);
         if a.site != b.site {
@@ -89,9 +91,9 @@ impl PathSharing<'_> {
         let target = match key.to {
             Target::Outer(outer) => {
                 let (a, b) = parents?;
-                Target::Outer(self.exit_around(a, outer, b, goals)?)
+                Target::Outer(self.outer_exit(a, outer, b, targets)?)
             }
-            Target::Join if (from, to) == goals => Target::Join,
+            Target::Join if (from, to) == targets => Target::Join,
             Target::Join | Target::Iterate => return None,
         };
         self.exit_with(to, ExitKey { to: target, ..key })
@@ -99,7 +101,7 @@ impl PathSharing<'_> {
 
     /// The instance to whose end exit number `exit` of `from` leads, and the number of its own exit
     /// there.
-    fn goal(&self, mut from: Instance, mut exit: usize) -> Option<(Instance, usize)> {
+    fn outer_target(&self, mut from: Instance, mut exit: usize) -> Option<(Instance, usize)> {
         loop {
             let data = &self.tree.instances[from];
             match data.exits.get(exit)?.key.to {
@@ -115,7 +117,8 @@ impl PathSharing<'_> {
     /// correspond to others; it does between iterations of one loop.
     fn may_copy(&self, key: &ExitKey) -> bool {
         let live_in = self.tree.live_in(self.from);
-        live_in.is_some_and(|live_in| live_in.of.is_some() || !key.state.contains(&mark::FIXED))
+        live_in
+            .is_some_and(|live_in| live_in.of.is_some() || !key.state.contains(&mark::NAMES_INPUT))
     }
 
     /// The exit of `to` with this key; a new one if need be.
@@ -130,13 +133,13 @@ impl PathSharing<'_> {
         let new = self.tree.new_exit(to, key);
         // An exit to an outer region continues like the other exits there; otherwise the
         // continuation is unknown.
-        let tail = self.tree.new_stretch();
+        let tail = self.tree.new_basic_block();
         if let Target::Outer(exit) = target {
             let values = self.tree.instances[to].exits[new].carried.clone();
             self.tree.set_end(tail, End::Exit { exit, values });
         }
-        let home = self.tree.instances[to].home?;
-        if let End::Region { tails, .. } = &mut self.tree.basic_blocks[home].end {
+        let block = self.tree.instances[to].block?;
+        if let End::Region { tails, .. } = &mut self.tree.basic_blocks[block].end {
             tails.push(tail);
         }
         Some(new)

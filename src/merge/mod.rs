@@ -1,59 +1,68 @@
 //! Merging: the traces of one function become one graph.
 //!
-//! Data structures: a [`Tree`] (`tree`) of basic blocks for the function and for each region
-//! instance; its [`values`]; [loops](`trace_loop`) as single steps. All of them are undo logs
-//! (`undo_log`), so that merging is atomic: a trace that cannot be merged leaves the tree as it
-//! was. `buffers` has what a walk knows about its trace.
+//! Data structures:
 //!
-//! Algorithm: `walk` goes along a trace, compares it with the tree and appends what is new; `emit`
-//! makes the graph. The graph is faithful: each event is one node, in order, nothing folded or
-//! shared. Two traces share nodes up to the first guard with different outcomes, where the tree
-//! branches. Paths join where a region ends (`joins`), if the static state is equal there. This is
-//! partial evaluation; the join condition is that of polyvariant specialisation.
+//! - [`Tree`](tree): the merged traces, a decision tree of basic blocks for the function and for
+//!   each instance of a region; `values` are its values, `trace_loop` the loops that are single
+//!   steps of it. All are undo logs (`undo_log`), so that merging is atomic: a trace that cannot
+//!   be merged leaves the tree as it was.
+//! - `buffers`: what a walk knows about the events of its trace.
+//!
+//! Algorithm:
+//!
+//! 1. `walk` goes along a trace, compares it with the tree and appends what is new; `insert`
+//!    commits or rolls back. Two traces share nodes up to the first guard with different
+//!    outcomes, where the tree branches. Paths join where a region ends (`joins`), if the static
+//!    state is equal there: this is polyvariant partial evaluation (Jones, Gomard and Sestoft).
+//! 2. `walk_loops` appends repetition as one step, `loop_match` compares such a step with a trace,
+//!    `loop_splitting` peels iterations that differ.
+//! 3. `live_in` notes the live-in values of instances. Instances of one region with equal static
+//!    state share their paths (`sharing_plan`, `path_sharing`; `jumps` for exits,
+//!    `specialisation` for constants), when a trace has an unknown path or the graph is asked for.
+//! 4. `emit` and `emit_loops` make the graph. It is faithful: each event is one node, in order,
+//!    nothing folded or shared.
+//!
+//! `side_exit` finds where a run left the paths of a kernel, `statistics` counts outcomes.
 //!
 //! A region is excluded from merging if a variable cannot be carried out of it, or if a value
 //! computed in it is used outside without being carried. Its events are then treated like code
 //! without regions. The tree is cleared, because it was built under the assumption that the region
-//! is merged.
-//!
-//! Instances of one region with equal static state share their paths (`path_sharing`): when a trace
-//! contains an unknown path, or when the graph is asked for. A trace that contradicts what was
-//! shared does not imply hidden state in the function: the tree is cleared, and the regions that
-//! the trace was in are excluded from sharing.
+//! is merged. If a trace contradicts shared paths, the function need not have hidden state: the
+//! tree is cleared, and the regions that the trace was in are excluded from sharing.
 
-mod cut;
+mod buffers;
 mod emit;
-mod emit_repeats;
-mod follow;
-mod give;
+mod emit_loops;
 mod insert;
+mod joins;
 mod jumps;
-mod leave;
-mod log;
-mod notes;
+mod live_in;
+mod loop_match;
+mod loop_splitting;
 mod path_sharing;
-mod repeat;
 mod sharing_plan;
 mod side_exit;
-mod skip;
-mod special;
+mod specialisation;
 mod statistics;
 #[cfg(test)]
 mod tests;
+mod trace_loop;
 mod tree;
+mod undo_log;
 mod values;
 mod walk;
+mod walk_loops;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::ssa::{Graph, Place};
 use crate::trace::{Site, Trace};
-use insert::{Changes, Excluded, Unshared};
-use notes::Notes;
+use buffers::WalkBuffers;
+use insert::{Changes, Exclusions, PendingSharing};
 use statistics::BranchStatistics;
 use tree::Tree;
-use walk::{Stop, Walk};
+use walk::{Mismatch, Walk};
 
 /// The size limits of a [`MergedTraces`] graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,10 +200,10 @@ pub struct MergedTraces {
     /// The number of times that the tree was cleared.
     generation: usize,
     unmerged: Vec<UnmergedRegion>,
-    excluded: Excluded,
+    exclusions: Exclusions,
     /// Path sharing that is pending: it is done when a trace contains an unknown path, or when the
     /// graph is asked for. Until then there is no graph.
-    unshared: Option<Unshared>,
+    pending_sharing: Option<PendingSharing>,
     /// True if further sharing would exceed the limit of steps.
     exhausted: bool,
     /// The graph of the tree, if it was asked for.
@@ -203,7 +212,7 @@ pub struct MergedTraces {
     compact: Option<Arc<Graph>>,
     /// True if a trace was rejected because the tree would be too large.
     full: bool,
-    notes: Notes,
+    buffers: WalkBuffers,
     statistics: BranchStatistics,
 }
 
@@ -217,13 +226,13 @@ impl MergedTraces {
             walked: 0,
             generation: 0,
             unmerged: Vec::new(),
-            excluded: Excluded::default(),
-            unshared: None,
+            exclusions: Exclusions::default(),
+            pending_sharing: None,
             exhausted: false,
             graph: None,
             compact: None,
             full: false,
-            notes: Notes::default(),
+            buffers: WalkBuffers::default(),
             statistics: BranchStatistics::default(),
         }
     }
@@ -234,8 +243,8 @@ impl MergedTraces {
         self.share();
         self.graph.get_or_insert_with(|| {
             let mut tree = Cow::Borrowed(&self.tree);
-            if tree.has_repeats() {
-                tree.to_mut().expand_all();
+            if tree.has_loops() {
+                tree.to_mut().peel_all();
             }
             Arc::new(emit::emit(&tree))
         })
@@ -266,7 +275,7 @@ impl MergedTraces {
         self.share();
         // If a loop was split, all iterations are emitted: rerolling finds more in them than in the
         // pieces, above all exit chains.
-        match self.tree.has_repeats() && !self.tree.has_short_pieces() {
+        match self.tree.has_loops() && !self.tree.is_small_and_split() {
             true => self.compact.get_or_insert_with(|| Arc::new(emit::emit(&self.tree))),
             false => self.graph(),
         }
@@ -337,40 +346,40 @@ impl MergedTraces {
         limits: MergeLimits,
     ) -> Result<MergeOutcome, MergeError> {
         self.statistics.count(trace);
-        let (mut inside, mut forgets) = (false, false);
+        let (mut inside, mut must_clear) = (false, false);
         let merged = if self.version == 0 {
             MergeOutcome::First
         } else {
             let mut walked = self.walk(trace);
-            if matches!(walked, Err(Stop::New { .. })) && self.share() {
+            if matches!(walked, Err(Mismatch::NewPath { .. })) && self.share() {
                 walked = self.walk(trace);
             }
             match walked {
                 Ok(()) => return Ok(MergeOutcome::Known),
-                Err(Stop::New { at, in_region }) => {
+                Err(Mismatch::NewPath { at, in_region }) => {
                     inside = in_region;
                     MergeOutcome::New { at }
                 }
-                Err(Stop::Divergent(at)) if !self.tree.is_shared => {
+                Err(Mismatch::Divergent(at)) if !self.tree.is_shared => {
                     return Err(MergeError::Divergent { at });
                 }
-                Err(Stop::Unmerged(_, unmerged)) => MergeOutcome::New { at: unmerged.at },
+                Err(Mismatch::Unmerged(_, unmerged)) => MergeOutcome::New { at: unmerged.at },
                 // A kernel made of the graph may be wrong, too, so the limits do not matter.
-                Err(Stop::Divergent(at)) => {
-                    forgets = true;
+                Err(Mismatch::Divergent(at)) => {
+                    must_clear = true;
                     MergeOutcome::New { at }
                 }
-                Err(Stop::Unshare(site)) => {
-                    forgets = true;
+                Err(Mismatch::WrongSharing(site)) => {
+                    must_clear = true;
                     MergeOutcome::New { at: place(site) }
                 }
             }
         };
-        let is_split = self.version > 0 && !inside && !forgets;
+        let is_split = self.version > 0 && !inside && !must_clear;
         if is_split && self.tree.splits + 1 >= limits.paths {
             return Err(MergeError::TooManyPaths { limit: limits.paths });
         }
-        if self.full && !forgets {
+        if self.full && !must_clear {
             return Err(MergeError::TooManyNodes { limit: limits.nodes });
         }
         let mut changes = Changes::default();
@@ -380,23 +389,24 @@ impl MergedTraces {
         let steps = match added {
             Ok(steps) => steps,
             Err(error) => {
-                self.take_back(&mut changes);
-                if forgets && matches!(error, MergeError::TooManyNodes { .. }) {
-                    self.forget(changes);
+                self.roll_back(&mut changes);
+                if must_clear && matches!(error, MergeError::TooManyNodes { .. }) {
+                    self.clear(changes);
                 }
                 return Err(error);
             }
         };
-        self.tree.keep();
+        self.tree.commit();
         (self.steps, self.walked) = (steps, self.tree.steps(false));
-        self.generation += changes.forgotten;
-        if let Some(excluded) = changes.excluded {
-            self.excluded = excluded;
+        self.generation += changes.clears;
+        if let Some(exclusions) = changes.exclusions {
+            self.exclusions = exclusions;
         }
         self.unmerged.append(&mut changes.unmerged);
         // Pending sharing refers to a tree that has been cleared.
-        debug_assert!(self.unshared.is_none() || changes.forgotten > 0);
-        self.unshared = Some(Unshared { grew: core::mem::take(&mut self.notes.grew), limits });
+        debug_assert!(self.pending_sharing.is_none() || changes.clears > 0);
+        self.pending_sharing =
+            Some(PendingSharing { extended: core::mem::take(&mut self.buffers.extended), limits });
         (self.graph, self.compact) = (None, None);
         self.version += 1;
         Ok(merged)
@@ -406,8 +416,8 @@ impl MergedTraces {
     ///
     /// Most traces add nothing; so changes are logged only for the others. The walk may split a
     /// loop, which does not change the meaning of the tree.
-    fn walk(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
-        Walk::new(&mut self.tree, false, &self.excluded.merging, &mut self.notes).run(trace)
+    fn walk(&mut self, trace: &Trace<'_>) -> Result<(), Mismatch> {
+        Walk::new(&mut self.tree, false, &self.exclusions.merging, &mut self.buffers).run(trace)
     }
 }
 

@@ -17,8 +17,8 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::jumps::Jumps;
-use super::special::{self, Fold};
-use super::tree::{BasicBlock, End, Instance, Knowledge, Origin, Step, Tree, Value};
+use super::specialisation::{self, Fold};
+use super::tree::{BasicBlock, End, Instance, LiveInState, Origin, Step, Tree, Value};
 use crate::entity::Entity;
 use crate::op::Op;
 
@@ -35,19 +35,19 @@ pub(super) fn share_paths(
     let around = tree.live_in(from).and_then(|live_in| live_in.of);
     let pairs = [(from, to)].into_iter().chain(around.map(|around| (around, around))).collect();
     let (values, jumps) = (HashMap::new(), Jumps::between(tree, from, to));
-    let folds = special::folds(tree, from, to);
+    let folds = specialisation::folds(tree, from, to);
     let mut sharing =
-        PathSharing { tree, from, to, pairs, values, jumps, budget, folds, grown: false };
+        PathSharing { tree, from, to, pairs, values, jumps, budget, folds, is_changed: false };
     let start = Task::Compare(sharing.root(from), sharing.root(to));
     sharing.run(start);
-    let PathSharing { tree, pairs, grown, .. } = sharing;
-    if grown {
+    let PathSharing { tree, pairs, is_changed, .. } = sharing;
+    if is_changed {
         tree.is_shared = true;
         for instance in pairs.into_iter().flat_map(|(a, b)| [a, b]) {
             tree.instances[instance].is_shared = true;
         }
     }
-    grown
+    is_changed
 }
 
 /// A point of the tree: a step of a basic block, or its end.
@@ -98,7 +98,7 @@ pub(super) struct PathSharing<'a> {
     budget: &'a mut usize,
     /// True if constants stand in the place of traced values.
     pub(super) folds: bool,
-    grown: bool,
+    is_changed: bool,
 }
 
 impl PathSharing<'_> {
@@ -142,7 +142,7 @@ impl PathSharing<'_> {
                 (Some(Step::Value(a)), _) if self.is_escape(a) => {
                     return self.compare_escapes(a, from, to, tasks);
                 }
-                (Some(Step::Value(a)), Some(Step::Value(b))) if self.alike(a, b) => {
+                (Some(Step::Value(a)), Some(Step::Value(b))) if self.is_same_operation(a, b) => {
                     self.values.insert(a, b);
                     (from, to) = (from.next(), to.next());
                 }
@@ -160,8 +160,8 @@ impl PathSharing<'_> {
                     End::Branch { condition: other, then, otherwise }
                         if self.is_paired(condition, other) =>
                     {
-                        let side = if expect { then } else { otherwise };
-                        (from, to) = (from.next(), to.at(side));
+                        let arm = if expect { then } else { otherwise };
+                        (from, to) = (from.next(), to.at(arm));
                     }
                     End::Open => return tasks.push(Task::Copy(from, to)),
                     _ => return,
@@ -217,12 +217,12 @@ impl PathSharing<'_> {
     /// Continues from an escape, `a`. The escaped numbers of a value form a chain of branches: each
     /// is compared with the next number on the branch where it differs.
     fn compare_escapes(&mut self, a: Value, from: Point, to: Point, tasks: &mut Vec<Task>) {
-        let Some((side, rest)) = self.sides(a, from) else { return };
+        let Some((arm, rest)) = self.arms(a, from) else { return };
         // The value that corresponds to the escaped one; the numbers must be equal.
         let Origin::Apply(op, args, site) = self.tree.values[a] else { return };
         let Some(escaped) = self.value(args[0]) else { return };
         let mut at = to;
-        let side_at = loop {
+        let arm_at = loop {
             let known = match self.step(at) {
                 Some(Step::Value(known)) => known,
                 None if self.end(at) == End::Open => break None,
@@ -232,10 +232,10 @@ impl PathSharing<'_> {
                 Origin::Apply(Op::Same, others, other_site)
                     if others[0] == escaped && other_site == site =>
                 {
-                    let Some((side, rest)) = self.sides(known, at) else { return };
+                    let Some((arm, rest)) = self.arms(known, at) else { return };
                     if others[1] == args[1] {
                         self.values.insert(a, known);
-                        break Some(side);
+                        break Some(arm);
                     }
                     at = match rest {
                         Some(rest) => rest,
@@ -251,22 +251,22 @@ impl PathSharing<'_> {
         if let Some(rest) = rest {
             tasks.push(Task::Compare(rest, to));
         }
-        match side_at {
-            Some(known) => tasks.push(Task::Compare(side, known)),
+        match arm_at {
+            Some(known) => tasks.push(Task::Compare(arm, known)),
             None => {
                 let others = core::array::from_fn(|i| if i == 1 { args[1] } else { escaped });
                 let condition = self.tree.values.push(Origin::Apply(op, others, site));
                 self.values.insert(a, condition);
                 if self.push(at, Step::Value(condition)) {
                     self.push(at, Step::Guard { condition, expect: true });
-                    tasks.push(Task::Copy(side, at));
+                    tasks.push(Task::Copy(arm, at));
                 }
             }
         }
     }
 
     /// The points after the escape at `point`: where the number is equal, and where it is not.
-    fn sides(&self, escape: Value, point: Point) -> Option<(Point, Option<Point>)> {
+    fn arms(&self, escape: Value, point: Point) -> Option<(Point, Option<Point>)> {
         let next = point.next();
         match (self.step(next), self.end(next)) {
             (Some(Step::Guard { condition, expect: true }), _) if condition == escape => {
@@ -316,7 +316,7 @@ impl PathSharing<'_> {
                     self.condition(condition).map(|condition| Step::Guard { condition, expect })
                 }
                 // Loops have been peeled before sharing.
-                Step::Repeat(_) => None,
+                Step::Loop(_) => None,
             };
             let Some(copy) = copy else { return };
             if !self.push(to, copy) {
@@ -327,19 +327,19 @@ impl PathSharing<'_> {
         let end = match self.end(from) {
             End::Branch { condition, then, otherwise } => {
                 let Some(condition) = self.condition(condition) else { return };
-                let (first, second) = (self.tree.new_stretch(), self.tree.new_stretch());
+                let (first, second) = (self.tree.new_basic_block(), self.tree.new_basic_block());
                 tasks.push(Task::Copy(from.at(otherwise), to.at(second)));
                 tasks.push(Task::Copy(from.at(then), to.at(first)));
                 End::Branch { condition, then: first, otherwise: second }
             }
             End::Region { instance, .. } => {
-                if matches!(self.tree.instances[instance].live_in, Knowledge::Varying)
+                if matches!(self.tree.instances[instance].live_in, LiveInState::Varying)
                     || !self.spend()
                 {
                     return;
                 }
                 let site = self.tree.instances[instance].site;
-                let copy = self.tree.new_meeting(site, Some(to.inside));
+                let copy = self.tree.new_instance(site, Some(to.inside));
                 self.pairs.insert(instance, copy);
                 tasks.push(Task::CompareTails(from, to));
                 tasks.push(Task::Copy(self.root(instance), self.root(copy)));
@@ -353,13 +353,13 @@ impl PathSharing<'_> {
             // A region has no other ends.
             End::Return(_) | End::Open => return,
         };
-        self.tree.grow(to.basic_block);
+        self.tree.note_extension(to.basic_block);
         self.tree.set_end(to.basic_block, end);
-        self.grown = true;
+        self.is_changed = true;
     }
 
     fn split(&mut self, at: Point, outcome: bool) -> BasicBlock {
-        self.grown = true;
+        self.is_changed = true;
         self.tree.split(at.basic_block, at.step, outcome)
     }
 
@@ -367,9 +367,9 @@ impl PathSharing<'_> {
     fn push(&mut self, to: Point, step: Step) -> bool {
         let has_budget = matches!(step, Step::Guard { .. }) || self.spend();
         if has_budget {
-            self.tree.grow(to.basic_block);
+            self.tree.note_extension(to.basic_block);
             self.tree.push_step(to.basic_block, step);
-            self.grown = true;
+            self.is_changed = true;
         }
         has_budget
     }
@@ -383,7 +383,7 @@ impl PathSharing<'_> {
 
     /// Tests whether two values are computed by the same primitive from operands that may
     /// correspond: known counterparts are the operands of the other, and constants are equal.
-    fn alike(&self, a: Value, b: Value) -> bool {
+    fn is_same_operation(&self, a: Value, b: Value) -> bool {
         let (Origin::Apply(op, args, site), Origin::Apply(other, others, other_site)) =
             (self.tree.values[a], self.tree.values[b])
         else {
@@ -410,8 +410,8 @@ impl PathSharing<'_> {
         let (a, b) = (&self.tree.instances[a], &self.tree.instances[b]);
         a.site == b.site
             && match (&a.live_in, &b.live_in) {
-                (Knowledge::Varying, _) | (_, Knowledge::Varying) => false,
-                (Knowledge::LiveIn(a), Knowledge::LiveIn(b)) => a.state == b.state,
+                (LiveInState::Varying, _) | (_, LiveInState::Varying) => false,
+                (LiveInState::Known(a), LiveInState::Known(b)) => a.state == b.state,
                 _ => true,
             }
     }
@@ -423,11 +423,11 @@ impl PathSharing<'_> {
 
     fn copy_value(&mut self, value: Value) -> Option<Value> {
         let Origin::Apply(op, args, site) = self.tree.values[value] else { return None };
-        let mut copies = args;
-        for (copy, arg) in copies.iter_mut().zip(args) {
+        let mut copy_carried = args;
+        for (copy, arg) in copy_carried.iter_mut().zip(args) {
             *copy = self.value(arg)?;
         }
-        let copy = self.tree.values.push(Origin::Apply(op, copies, site));
+        let copy = self.tree.values.push(Origin::Apply(op, copy_carried, site));
         self.values.insert(value, copy);
         Some(copy)
     }
@@ -442,8 +442,8 @@ impl PathSharing<'_> {
         if let (Some(of), false) = (from.of, from.captured.contains(&value)) {
             let is_outside = match self.tree.values[value] {
                 Origin::Input(_) | Origin::Const(_) => true,
-                Origin::Apply(..) | Origin::Carried | Origin::Repeated => {
-                    value.index() < self.tree.instances[of].born
+                Origin::Apply(..) | Origin::Carried | Origin::InLoop => {
+                    value.index() < self.tree.instances[of].older_values
                 }
             };
             return is_outside.then_some(value);

@@ -10,7 +10,7 @@ use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::path_sharing::share_paths;
-use super::special::{constants, generalised};
+use super::specialisation::{constants, generalised};
 use super::tree::{Instance, Tree, Value};
 use crate::trace::Site;
 
@@ -31,46 +31,46 @@ pub(super) struct Plan {
     /// members come later, so that inner regions have shared when outer ones do.
     within: Vec<(Vec<Instance>, Rc<Group>)>,
     /// An instance, and the group of instances with more constants that get its paths.
-    special: Vec<(Instance, Rc<Group>)>,
+    specialised: Vec<(Instance, Rc<Group>)>,
 }
 
 impl Plan {
     pub(super) fn is_empty(&self) -> bool {
-        self.within.is_empty() && self.special.is_empty()
+        self.within.is_empty() && self.specialised.is_empty()
     }
 
     /// All instances of the plan.
     pub(super) fn instances(&self) -> impl Iterator<Item = Instance> {
         let groups = self.within.iter().map(|(_, group)| group);
-        let groups = groups.chain(self.special.iter().map(|(_, group)| group));
-        let general = self.special.iter().map(|(from, _)| *from);
+        let groups = groups.chain(self.specialised.iter().map(|(_, group)| group));
+        let general = self.specialised.iter().map(|(from, _)| *from);
         groups.flat_map(|group| group.iter().copied()).chain(general)
     }
 }
 
 /// Plans path sharing after the instances `extended` were extended: each shares with its group, and
 /// with groups that have constants in the place of its traced values.
-pub(super) fn plan(tree: &Tree, grew: &[Instance], apart: &HashSet<Site>) -> Plan {
+pub(super) fn plan(tree: &Tree, extended: &[Instance], excluded: &HashSet<Site>) -> Plan {
     let key = |instance: Instance| -> Option<(Code, Constants)> {
         let (live_in, data) = (tree.live_in(instance)?, &tree.instances[instance]);
-        if apart.contains(&data.site) {
+        if excluded.contains(&data.site) {
             return None;
         }
         let code = (data.site, data.recursion, live_in.of, live_in.state.clone());
         Some((code, constants(tree, live_in)))
     };
     // Inner instances are younger; the order spares outer ones steps that inner ones share.
-    let mut grew: Vec<Instance> = grew.to_vec();
-    grew.sort_unstable();
-    grew.dedup();
-    let grown: Vec<(Instance, Code, Constants)> = grew
+    let mut extended: Vec<Instance> = extended.to_vec();
+    extended.sort_unstable();
+    extended.dedup();
+    let keyed: Vec<(Instance, Code, Constants)> = extended
         .iter()
         .rev()
         .filter_map(|&instance| key(instance).map(|(code, constants)| (instance, code, constants)))
         .collect();
     let mut groups: HashMap<Code, HashMap<Constants, Group>> = HashMap::new();
     let mut sites: HashSet<Site> = HashSet::new();
-    for (_, code, _) in &grown {
+    for (_, code, _) in &keyed {
         sites.insert(code.0);
         groups.entry(code.clone()).or_default();
     }
@@ -88,7 +88,7 @@ pub(super) fn plan(tree: &Tree, grew: &[Instance], apart: &HashSet<Site>) -> Pla
         })
         .collect();
     let mut within: HashMap<Instance, (Vec<Instance>, Rc<Group>)> = HashMap::new();
-    for (instance, code, constants) in &grown {
+    for (instance, code, constants) in &keyed {
         let group = groups.get(code).and_then(|all| all.get(constants));
         if let Some(group) = group.filter(|group| group.len() > 1) {
             let all = within.entry(group[0]).or_insert_with(|| (Vec::new(), Rc::clone(group)));
@@ -96,20 +96,20 @@ pub(super) fn plan(tree: &Tree, grew: &[Instance], apart: &HashSet<Site>) -> Pla
         }
     }
     let mut within: Vec<_> = within.into_values().collect();
-    within.sort_unstable_by_key(|(grew, _)| Reverse(grew.last().copied()));
-    Plan { within, special: special(&groups, &grown) }
+    within.sort_unstable_by_key(|(extended, _)| Reverse(extended.last().copied()));
+    Plan { within, specialised: specialised(&groups, &keyed) }
 }
 
 /// The pairs of an instance with few constants and a group with more.
-fn special(
+fn specialised(
     groups: &HashMap<Code, HashMap<Constants, Rc<Group>>>,
-    grown: &[(Instance, Code, Constants)],
+    keyed: &[(Instance, Code, Constants)],
 ) -> Vec<(Instance, Rc<Group>)> {
-    let grew: HashSet<(&Code, &Constants)> =
-        grown.iter().map(|(_, code, constants)| (code, constants)).collect();
+    let extended: HashSet<(&Code, &Constants)> =
+        keyed.iter().map(|(_, code, constants)| (code, constants)).collect();
     let mut planned: Vec<(Instance, Rc<Group>)> = Vec::new();
     let mut seen: HashSet<&Code> = HashSet::new();
-    for (_, code, _) in grown {
+    for (_, code, _) in keyed {
         let Some(all) = groups.get(code).filter(|all| all.len() > 1 && seen.insert(code)) else {
             continue;
         };
@@ -127,7 +127,7 @@ fn special(
             for general in kinds.values() {
                 if let Some(fewer) = generalised(constants, general)
                     && let Some(other) = all.get(&fewer)
-                    && (grew.contains(&(code, constants)) || grew.contains(&(code, &fewer)))
+                    && (extended.contains(&(code, constants)) || extended.contains(&(code, &fewer)))
                 {
                     pairs.push((other[0], Rc::clone(group)));
                 }
@@ -142,18 +142,18 @@ fn special(
 
 /// Shares paths as planned, copying at most `budget` steps. Returns whether the budget sufficed.
 pub(super) fn share(tree: &mut Tree, plan: &Plan, mut budget: usize) -> bool {
-    for (grew, group) in &plan.within {
+    for (extended, group) in &plan.within {
         // All paths are collected in the oldest instance and copied from there.
         let first = group[0];
         let mut is_new = false;
-        for &instance in grew {
+        for &instance in extended {
             is_new |= instance == first || share_paths(tree, instance, first, &mut budget);
         }
-        for &other in if is_new { &group[1..] } else { grew } {
+        for &other in if is_new { &group[1..] } else { extended } {
             share_paths(tree, first, other, &mut budget);
         }
     }
-    for (from, group) in &plan.special {
+    for (from, group) in &plan.specialised {
         if share_paths(tree, *from, group[0], &mut budget) {
             for &other in &group[1..] {
                 share_paths(tree, group[0], other, &mut budget);

@@ -24,7 +24,7 @@ pub struct SideExit {
 }
 
 /// Finds the side exit from an older version during a walk.
-pub(super) struct Watch {
+pub(super) struct ExitFinder {
     /// The version.
     version: u64,
     /// The latest comparison.
@@ -33,20 +33,20 @@ pub(super) struct Watch {
     found: bool,
 }
 
-impl Watch {
-    pub(super) fn new(version: u64) -> Watch {
-        Watch { version, last: None, found: false }
+impl ExitFinder {
+    pub(super) fn new(version: u64) -> ExitFinder {
+        ExitFinder { version, last: None, found: false }
     }
 
     /// Notes the outcome of a comparison.
-    pub(super) fn decide(&mut self, event: &Event, outcome: bool) {
+    pub(super) fn note_outcome(&mut self, event: &Event, outcome: bool) {
         if !self.found {
             self.last = Some((event.site(), event.op(), outcome));
         }
     }
 
     /// The continuation is in no version.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn exit_to(&mut self) {
         self.found = true;
     }
 
@@ -54,7 +54,7 @@ impl Watch {
     pub(super) fn visit(&mut self, tree: &Tree, basic_block: BasicBlock, step: usize) {
         let data = &tree.basic_blocks[basic_block];
         let is_younger = |(version, at)| version > self.version && step >= at;
-        self.found |= data.born > self.version || data.grown.is_some_and(is_younger);
+        self.found |= data.created > self.version || data.extension.is_some_and(is_younger);
     }
 }
 
@@ -85,12 +85,12 @@ impl MergedTraces {
     /// ```
     pub fn side_exit(&mut self, trace: &Trace<'_>, version: u64) -> Option<SideExit> {
         self.share();
-        let merging = &self.excluded.merging;
-        let mut walk = Walk::new(&mut self.tree, false, merging, &mut self.notes);
-        walk.watch = Some(Watch::new(version));
+        let merging = &self.exclusions.merging;
+        let mut walk = Walk::new(&mut self.tree, false, merging, &mut self.buffers);
+        walk.exit_finder = Some(ExitFinder::new(version));
         // If the walk fails, the tree does not know the continuation.
         let is_stopped = walk.run(trace).is_err();
-        let Watch { last, found, .. } = walk.watch?;
+        let ExitFinder { last, found, .. } = walk.exit_finder?;
         let (site, op, held) = last.filter(|_| found || is_stopped)?;
         Some(SideExit { at: place(site), op, held })
     }

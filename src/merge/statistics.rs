@@ -46,20 +46,20 @@ pub(super) struct BranchStatistics {
     decisions: HashMap<(Site, Op), Decision>,
     loops: HashMap<Site, TripCounts>,
     /// The site and the iterations of each open loop; kept for its memory.
-    under_way: HashMap<u64, (Site, u64)>,
+    open_loops: HashMap<u64, (Site, u64)>,
 }
 
 impl BranchStatistics {
     /// Counts the outcomes and iterations of `trace`.
     pub(super) fn count(&mut self, trace: &Trace<'_>) {
-        for event in trace.events.decisive() {
+        for event in trace.events.guards_and_iterations() {
             match event.role() {
                 Role::Guard => {
-                    let mut sides = event.operands().map(|operand| match operand {
+                    let mut operands = event.operands().map(|operand| match operand {
                         Operand::Constant(value) => value,
                         Operand::Event(index) => trace.events.at(index as usize).value(),
                     });
-                    let (left, right) = (sides.next(), sides.next());
+                    let (left, right) = (operands.next(), operands.next());
                     let distance = left.zip(right).map(|(left, right)| (left - right).abs());
                     let (site, op) = (event.site(), event.op());
                     let decision = self.decisions.entry((site, op)).or_insert_with(|| Decision {
@@ -78,14 +78,14 @@ impl BranchStatistics {
                     decision.margin = decision.margin.min(distance.unwrap_or(f64::NAN));
                 }
                 Role::Iterate => {
-                    let entry = self.under_way.entry(event.payload());
+                    let entry = self.open_loops.entry(event.payload());
                     entry.or_insert((event.site(), 0)).1 += 1;
                 }
                 _ => {}
             }
         }
         // The counts do not depend on the order.
-        for (_, (site, iterations)) in self.under_way.drain() {
+        for (_, (site, iterations)) in self.open_loops.drain() {
             let new = || TripCounts { at: place(site), entered: 0, fewest: u64::MAX, most: 0 };
             let trips = self.loops.entry(site).or_insert_with(new);
             trips.entered += 1;

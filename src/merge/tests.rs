@@ -7,17 +7,17 @@ use super::*;
 use crate::loops::{RerollLimits, reroll};
 use crate::programs::Random;
 use crate::ssa::{Def, Outcome, interpret, verify};
-use crate::trace::{Detail, Inputs, Tracer, Var, Worth};
+use crate::trace::{Detail, Inputs, LoopThreshold, Tracer, Var};
 
 /// Short loops, too.
-const SHORT: Worth = Worth { iterations: 6, events: 6 };
+const SHORT: LoopThreshold = LoopThreshold { iterations: 6, events: 6 };
 /// None at all.
-const NEVER: Worth = Worth { iterations: usize::MAX, events: usize::MAX };
+const NEVER: LoopThreshold = LoopThreshold { iterations: usize::MAX, events: usize::MAX };
 const LIMITS: MergeLimits = MergeLimits { paths: 1000, nodes: 1 << 20 };
 
-fn traces(inputs: usize, worth: Worth) -> MergedTraces {
+fn traces(inputs: usize, worth: LoopThreshold) -> MergedTraces {
     let mut traces = MergedTraces::new(inputs, 0);
-    traces.tree.worth = worth;
+    traces.tree.loop_threshold = worth;
     traces
 }
 
@@ -38,7 +38,7 @@ fn agree(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> (MergedTraces, Merge
         assert_eq!((short.events(), short.unmerged()), (long.events(), long.unmerged()));
         compare(&mut short, points);
     }
-    assert!(!long.tree.has_repeats());
+    assert!(!long.tree.has_loops());
     (short, long)
 }
 
@@ -143,7 +143,7 @@ fn an_iteration_that_differs_leaves_the_others_a_loop() {
     };
     let mut tracer = Tracer::default();
     let (mut short, mut long) = (traces(count, SHORT), traces(count, NEVER));
-    short.tree.flat = 0;
+    short.tree.peel_limit = 0;
     let limits = MergeLimits { paths: 10, nodes: 1 << 20 };
     let mut points = vec![vec![0.9; count]];
     for at in [1000, 1999, 0, 3, 1001, 500, 1503] {
@@ -227,7 +227,7 @@ fn hidden_state_is_found_in_a_loop() {
     let inputs = Inputs { active: &[0.5], inactive: &[] };
     let trace = tracer.run(|x, _| f(x), inputs, 1 << 20, Location::caller()).unwrap();
     traces.merge(&trace, LIMITS).unwrap();
-    assert!(traces.tree.has_repeats());
+    assert!(traces.tree.has_loops());
     let trace = tracer.run(|x, _| f(x), inputs, 1 << 20, Location::caller()).unwrap();
     assert!(matches!(traces.merge(&trace, LIMITS), Err(MergeError::Divergent { .. })));
 }

@@ -8,12 +8,12 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::log::Log;
-use super::repeat::{Repeat, RepeatId};
+use super::trace_loop::{TraceLoop, TraceLoopId};
+use super::undo_log::UndoLog;
 use super::values::Values;
 use crate::entity::{Entity, PrimaryMap, entity};
 use crate::op::{MAX_ARITY, Op};
-use crate::trace::{Site, Worth};
+use crate::trace::{LoopThreshold, Site};
 
 entity!(
     /// A value on some path through the function.
@@ -43,7 +43,7 @@ pub(super) enum Origin {
     /// Carried out of a region by one of its exits.
     Carried,
     /// Computed in a loop.
-    Repeated,
+    InLoop,
 }
 
 /// One step of a basic block.
@@ -55,7 +55,7 @@ pub(super) enum Step {
         expect: bool,
     },
     /// A loop.
-    Repeat(RepeatId),
+    Loop(TraceLoopId),
 }
 
 /// The end of a basic block.
@@ -75,14 +75,14 @@ pub(super) enum End {
 
 /// A basic block: steps, then an end.
 #[derive(Clone, Debug)]
-pub(super) struct StretchData {
+pub(super) struct BasicBlockData {
     /// True if a trace took it, false if it was copied.
     pub(super) is_walked: bool,
     /// The version of the tree that created it.
-    pub(super) born: u64,
+    pub(super) created: u64,
     /// If it was created with an open end: the version that last extended it, and the number of
     /// steps before that.
-    pub(super) grown: Option<(u64, usize)>,
+    pub(super) extension: Option<(u64, usize)>,
     pub(super) steps: Vec<Step>,
     /// The number of steps, those in loops counted once for each iteration.
     weight: usize,
@@ -123,12 +123,12 @@ pub(super) struct Exit {
 
 /// A region, or one iteration of a loop.
 #[derive(Clone, Debug)]
-pub(super) struct MeetingData {
+pub(super) struct InstanceData {
     pub(super) site: Site,
     pub(super) root: BasicBlock,
     pub(super) exits: Vec<Exit>,
     /// The number of values that are older than it.
-    pub(super) born: usize,
+    pub(super) older_values: usize,
     /// The instance that it is inside of.
     pub(super) parent: Option<Instance>,
     /// The number of instances of the same region around it, by recursion.
@@ -136,20 +136,20 @@ pub(super) struct MeetingData {
     /// True if paths were copied from or to it.
     pub(super) is_shared: bool,
     /// The basic block that ends with it.
-    pub(super) home: Option<BasicBlock>,
-    pub(super) live_in: Knowledge,
-    pub(super) for_jumps: Knowledge,
+    pub(super) block: Option<BasicBlock>,
+    pub(super) live_in: LiveInState,
+    pub(super) jump_live_in: LiveInState,
     /// The targets of its jumps: the regions to whose ends they lead, in the order of the code;
     /// `None` for regions that are not merged.
-    pub(super) goals: SmallVec<[Option<Instance>; 1]>,
+    pub(super) jump_targets: SmallVec<[Option<Instance>; 1]>,
 }
 
 /// The live-in values of an instance, as far as walks have seen them.
 #[derive(Clone, Debug)]
-pub(super) enum Knowledge {
+pub(super) enum LiveInState {
     /// Unknown, or not completely known.
-    Nothing,
-    LiveIn(LiveIn),
+    Unknown,
+    Known(LiveIn),
     /// Different walks had different ones.
     Varying,
 }
@@ -177,15 +177,15 @@ impl LiveIn {
 
 /// The largest number of steps for which all iterations of split loops are emitted: graphs of this
 /// size are made in some hundredths of a second.
-const FLAT: usize = 1 << 20;
+const PEEL_LIMIT: usize = 1 << 20;
 
 /// The merged traces.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub(super) values: Values,
-    pub(super) repeats: Log<RepeatId, Repeat>,
-    pub(super) basic_blocks: Log<BasicBlock, StretchData>,
-    pub(super) instances: Log<Instance, MeetingData>,
+    pub(super) loops: UndoLog<TraceLoopId, TraceLoop>,
+    pub(super) basic_blocks: UndoLog<BasicBlock, BasicBlockData>,
+    pub(super) instances: UndoLog<Instance, InstanceData>,
     constants: HashMap<u64, Value>,
     /// The number of guards outside regions that were seen with both outcomes.
     pub(super) splits: usize,
@@ -196,9 +196,9 @@ pub(super) struct Tree {
     pub(super) active: usize,
     pub(super) inactive: usize,
     /// The size from which repetition becomes a loop.
-    pub(super) worth: Worth,
+    pub(super) loop_threshold: LoopThreshold,
     /// The largest number of steps for which all iterations of split loops are emitted.
-    pub(super) flat: usize,
+    pub(super) peel_limit: usize,
     /// The state at the beginning of the transaction.
     before: Before,
 }
@@ -216,20 +216,20 @@ impl Tree {
     pub(super) fn new(active: usize, inactive: usize, version: u64) -> Self {
         let mut tree = Tree {
             values: (0..active + inactive).map(|i| Origin::Input(i as u32)).collect(),
-            repeats: Log::new(),
-            basic_blocks: Log::new(),
-            instances: Log::new(),
+            loops: UndoLog::new(),
+            basic_blocks: UndoLog::new(),
+            instances: UndoLog::new(),
             constants: HashMap::new(),
             splits: 0,
             is_shared: false,
             version,
             active,
             inactive,
-            worth: Worth::DEFAULT,
-            flat: FLAT,
+            loop_threshold: LoopThreshold::DEFAULT,
+            peel_limit: PEEL_LIMIT,
             before: Before::default(),
         };
-        tree.new_stretch();
+        tree.new_basic_block();
         tree
     }
 
@@ -238,49 +238,49 @@ impl Tree {
         let Tree { splits, is_shared, version, .. } = *self;
         self.before = Before { splits, is_shared, version };
         self.values.begin();
-        self.repeats.begin();
+        self.loops.begin();
         self.basic_blocks.begin();
         self.instances.begin();
     }
 
     /// Keeps the changes.
-    pub(super) fn keep(&mut self) {
-        self.values.keep();
-        self.repeats.keep();
-        self.basic_blocks.keep();
-        self.instances.keep();
+    pub(super) fn commit(&mut self) {
+        self.values.commit();
+        self.loops.commit();
+        self.basic_blocks.commit();
+        self.instances.commit();
     }
 
     /// Undoes the changes.
-    pub(super) fn undo(&mut self) {
+    pub(super) fn roll_back(&mut self) {
         for origin in self.values.newer() {
             if let Origin::Const(bits) = origin {
                 self.constants.remove(bits);
             }
         }
-        self.values.undo();
-        self.repeats.undo();
-        self.basic_blocks.undo();
-        self.instances.undo();
+        self.values.roll_back();
+        self.loops.roll_back();
+        self.basic_blocks.roll_back();
+        self.instances.roll_back();
         let Before { splits, is_shared, version } = self.before;
         (self.splits, self.is_shared, self.version) = (splits, is_shared, version);
     }
 
     /// An empty tree with as many inputs, for this version.
-    pub(super) fn anew(&self, version: u64) -> Tree {
-        let Tree { worth, flat, .. } = *self;
-        Tree { worth, flat, ..Tree::new(self.active, self.inactive, version) }
+    pub(super) fn cleared(&self, version: u64) -> Tree {
+        let Tree { loop_threshold, peel_limit, .. } = *self;
+        Tree { loop_threshold, peel_limit, ..Tree::new(self.active, self.inactive, version) }
     }
 
     pub(super) fn root(&self) -> BasicBlock {
         BasicBlock::from_index(0)
     }
 
-    pub(super) fn new_stretch(&mut self) -> BasicBlock {
-        self.basic_blocks.push(StretchData {
+    pub(super) fn new_basic_block(&mut self) -> BasicBlock {
+        self.basic_blocks.push(BasicBlockData {
             is_walked: false,
-            born: self.version,
-            grown: None,
+            created: self.version,
+            extension: None,
             steps: Vec::new(),
             weight: 0,
             end: End::Open,
@@ -288,11 +288,11 @@ impl Tree {
     }
 
     /// Notes that the open end of `basic_block` is about to be extended.
-    pub(super) fn grow(&mut self, basic_block: BasicBlock) {
+    pub(super) fn note_extension(&mut self, basic_block: BasicBlock) {
         let (data, version) = (&self.basic_blocks[basic_block], self.version);
-        if data.born < version && data.grown.is_none_or(|(last, _)| last < version) {
+        if data.created < version && data.extension.is_none_or(|(last, _)| last < version) {
             let steps = data.steps.len();
-            self.basic_blocks[basic_block].grown = Some((version, steps));
+            self.basic_blocks[basic_block].extension = Some((version, steps));
         }
     }
 
@@ -305,14 +305,14 @@ impl Tree {
     }
 
     /// Notes that a trace takes `basic_block`.
-    pub(super) fn walk_along(&mut self, basic_block: BasicBlock) {
+    pub(super) fn mark_walked(&mut self, basic_block: BasicBlock) {
         if !self.basic_blocks[basic_block].is_walked {
             self.basic_blocks[basic_block].is_walked = true;
         }
     }
 
-    pub(super) fn new_meeting(&mut self, site: Site, parent: Option<Instance>) -> Instance {
-        let (root, exits) = (self.new_stretch(), Vec::new());
+    pub(super) fn new_instance(&mut self, site: Site, parent: Option<Instance>) -> Instance {
+        let (root, exits) = (self.new_basic_block(), Vec::new());
         let (mut around, mut recursion) = (parent, 0);
         while let Some(instance) = around {
             let data = &self.instances[instance];
@@ -322,25 +322,25 @@ impl Tree {
             }
             around = data.parent;
         }
-        self.instances.push(MeetingData {
+        self.instances.push(InstanceData {
             site,
             root,
             exits,
-            born: self.values.len(),
+            older_values: self.values.len(),
             parent,
             recursion,
             is_shared: false,
-            home: None,
-            live_in: Knowledge::Nothing,
-            for_jumps: Knowledge::Nothing,
-            goals: SmallVec::new(),
+            block: None,
+            live_in: LiveInState::Unknown,
+            jump_live_in: LiveInState::Unknown,
+            jump_targets: SmallVec::new(),
         })
     }
 
     pub(super) fn live_in(&self, instance: Instance) -> Option<&LiveIn> {
         match &self.instances[instance].live_in {
-            Knowledge::LiveIn(live_in) => Some(live_in),
-            Knowledge::Nothing | Knowledge::Varying => None,
+            LiveInState::Known(live_in) => Some(live_in),
+            LiveInState::Unknown | LiveInState::Varying => None,
         }
     }
 
@@ -365,7 +365,7 @@ impl Tree {
     /// Gives `basic_block` its end.
     pub(super) fn set_end(&mut self, basic_block: BasicBlock, end: End) {
         if let End::Region { instance, .. } = end {
-            self.instances[instance].home = Some(basic_block);
+            self.instances[instance].block = Some(basic_block);
         }
         self.basic_blocks[basic_block].end = end;
     }
@@ -418,7 +418,7 @@ impl Tree {
         step: usize,
         outcome: bool,
     ) -> BasicBlock {
-        let (known, new) = (self.new_stretch(), self.new_stretch());
+        let (known, new) = (self.new_basic_block(), self.new_basic_block());
         let (then, otherwise) = if outcome { (new, known) } else { (known, new) };
         let data = &mut self.basic_blocks[basic_block];
         let rest = data.steps.split_off(step + 1);
@@ -431,26 +431,26 @@ impl Tree {
         data.weight = above_weight;
         let branch = End::Branch { condition, then, otherwise };
         let end = core::mem::replace(&mut data.end, branch);
-        let (is_walked, born, grown) = (data.is_walked, data.born, data.grown);
+        let (is_walked, created, extension) = (data.is_walked, data.created, data.extension);
         // Extensions before the guard stay with the block.
-        let (above, below) = match grown {
+        let (above, below) = match extension {
             Some((version, at)) if at > step => (None, Some((version, at - step - 1))),
-            _ => (grown, None),
+            _ => (extension, None),
         };
-        data.grown = above;
+        data.extension = above;
         let known_data = &mut self.basic_blocks[known];
-        (known_data.is_walked, known_data.grown, known_data.steps) = (is_walked, below, rest);
+        (known_data.is_walked, known_data.extension, known_data.steps) = (is_walked, below, rest);
         known_data.weight = weight.saturating_sub(above_weight).saturating_sub(1);
-        known_data.born = above.map_or(born, |(version, _)| version);
+        known_data.created = above.map_or(created, |(version, _)| version);
         self.set_end(known, end);
         new
     }
 
     /// Tests whether loops were split and the tree has few steps.
-    pub(super) fn has_short_pieces(&self) -> bool {
+    pub(super) fn is_small_and_split(&self) -> bool {
         let weights = self.basic_blocks.values().map(|basic_block| basic_block.weight);
-        self.repeats.values().any(|repeat| repeat.times > 0 && repeat.is_piece)
-            && weights.fold(0, usize::saturating_add) <= self.flat
+        self.loops.values().any(|trace_loop| trace_loop.times > 0 && trace_loop.is_split_off)
+            && weights.fold(0, usize::saturating_add) <= self.peel_limit
     }
 
     /// The number of steps on all paths through the function together, where a region counts once
@@ -472,7 +472,7 @@ impl Tree {
         &self,
         root: BasicBlock,
         inner: &PrimaryMap<Instance, usize>,
-        ways: bool,
+        per_path: bool,
         all: bool,
     ) -> usize {
         let (mut total, mut pending) = (0usize, vec![(root, 0usize)]);
@@ -482,8 +482,8 @@ impl Tree {
                 continue;
             }
             let own = data.weight;
-            let below = if ways { above.saturating_add(own) } else { 0 };
-            if !ways {
+            let below = if per_path { above.saturating_add(own) } else { 0 };
+            if !per_path {
                 total = total.saturating_add(own);
             }
             match &data.end {
@@ -492,8 +492,8 @@ impl Tree {
                 }
                 End::Region { instance, tails } => {
                     let inner = inner[*instance];
-                    let below = if ways { below.saturating_add(inner) } else { 0 };
-                    if !ways {
+                    let below = if per_path { below.saturating_add(inner) } else { 0 };
+                    if !per_path {
                         total = total.saturating_add(inner);
                     }
                     pending.extend(tails.iter().map(|&tail| (tail, below)));

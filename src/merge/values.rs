@@ -2,7 +2,7 @@
 
 use core::ops::Index;
 
-use super::repeat::RepeatId;
+use super::trace_loop::TraceLoopId;
 use super::tree::{Origin, Value};
 use crate::entity::Entity;
 
@@ -53,9 +53,9 @@ impl Values {
     }
 
     /// Appends `count` values of a loop; returns the first one.
-    pub(super) fn reserve(&mut self, count: usize, repeat: RepeatId) -> Value {
+    pub(super) fn reserve(&mut self, count: usize, trace_loop: TraceLoopId) -> Value {
         let first = self.len;
-        self.pieces.push(Piece { first, at: Place::Repeat(repeat) });
+        self.pieces.push(Piece { first, at: Place::Loop(trace_loop) });
         self.len += count;
         Value::from_index(first)
     }
@@ -78,7 +78,7 @@ impl Values {
                     self.origins.extend(origins);
                     (at, count)
                 }
-                Source::Repeat(repeat, count) => (Place::Repeat(repeat), count),
+                Source::Loop(trace_loop, count) => (Place::Loop(trace_loop), count),
             };
             pieces.push(Piece { first, at });
             first += count;
@@ -93,12 +93,12 @@ impl Values {
     }
 
     /// Keeps the changes.
-    pub(super) fn keep(&mut self) {
+    pub(super) fn commit(&mut self) {
         self.before = None;
     }
 
     /// Undoes the changes.
-    pub(super) fn undo(&mut self) {
+    pub(super) fn roll_back(&mut self) {
         let Some(Before { len, origins, pieces, replaced }) = self.before.take() else { return };
         (self.len, self.pieces) = match replaced {
             Some(replaced) => (len, replaced),
@@ -135,7 +135,7 @@ impl Piece {
     fn place(&self, index: usize) -> Place {
         match self.at {
             Place::Origin(first) => Place::Origin(first + index - self.first),
-            Place::Repeat(repeat) => Place::Repeat(repeat),
+            Place::Loop(trace_loop) => Place::Loop(trace_loop),
         }
     }
 }
@@ -144,7 +144,7 @@ impl Piece {
 pub(super) enum Source {
     Origins(Vec<Origin>),
     /// A number of values of this loop.
-    Repeat(RepeatId, usize),
+    Loop(TraceLoopId, usize),
 }
 
 /// The place of a value.
@@ -153,7 +153,7 @@ pub(super) enum Place {
     /// The origin with this index.
     Origin(usize),
     /// A loop.
-    Repeat(RepeatId),
+    Loop(TraceLoopId),
 }
 
 impl FromIterator<Origin> for Values {
@@ -173,7 +173,7 @@ impl Index<Value> for Values {
         }
         match self.place(value) {
             Place::Origin(index) => &self.origins[index],
-            Place::Repeat(_) => &Origin::Repeated,
+            Place::Loop(_) => &Origin::InLoop,
         }
     }
 }

@@ -11,19 +11,21 @@ use core::panic::Location;
 use hashbrown::HashSet;
 use smallvec::SmallVec;
 
-use super::notes::{Carried, Entry, Known, KnownEvents, Notes, OneWay, Open};
-use super::side_exit::Watch;
-use super::skip::Ahead;
+use super::buffers::{
+    Carried, Entry, EventValue, EventValues, OpenRegion, SinglePaths, WalkBuffers,
+};
+use super::side_exit::ExitFinder;
 use super::tree::{BasicBlock, End, Instance, Origin, Step, Tree, Value};
+use super::walk_loops::LoopSearch;
 use super::{UnmergedReason, UnmergedRegion, place, unknown_place};
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::Place;
 use crate::trace::{Event, Operand, Role, Site, Trace};
 
 /// A reason why a walk ended early: the trace does not match the tree.
-pub(super) enum Stop {
+pub(super) enum Mismatch {
     /// The path is not in the tree, which must not be extended.
-    New {
+    NewPath {
         at: Place,
         /// True if it begins inside a region, whose paths join.
         in_region: bool,
@@ -33,21 +35,21 @@ pub(super) enum Stop {
     /// The region cannot be merged.
     Unmerged(Site, UnmergedRegion),
     /// Paths copied from or to this region may be wrong.
-    Unshare(Site),
+    WrongSharing(Site),
 }
 
 /// A walk along one trace.
 pub(super) struct Walk<'a> {
     pub(super) tree: &'a mut Tree,
     /// True if the tree may be extended.
-    pub(super) grow: bool,
+    pub(super) may_extend: bool,
     /// Regions that are not merged: their marks are ignored.
     pub(super) unmerged: &'a HashSet<Site>,
-    pub(super) known: &'a mut KnownEvents,
+    pub(super) known: &'a mut EventValues,
     pub(super) entries: &'a mut Vec<Entry>,
-    pub(super) open: &'a mut Vec<Open>,
-    pub(super) grew: &'a mut Vec<Instance>,
-    pub(super) one_way: &'a mut OneWay,
+    pub(super) open: &'a mut Vec<OpenRegion>,
+    pub(super) extended: &'a mut Vec<Instance>,
+    pub(super) single_path: &'a mut SinglePaths,
     pub(super) carried: &'a mut Carried,
     pub(super) values: &'a mut Vec<Value>,
     pub(super) captured: &'a mut Vec<Value>,
@@ -55,51 +57,52 @@ pub(super) struct Walk<'a> {
     /// The next step of the basic block.
     pub(super) step: usize,
     /// The search for the side exit from an older version, if asked for.
-    pub(super) watch: Option<Watch>,
-    pub(super) repeats: Ahead,
+    pub(super) exit_finder: Option<ExitFinder>,
+    pub(super) loop_search: LoopSearch,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(
         tree: &'a mut Tree,
-        grow: bool,
+        may_extend: bool,
         unmerged: &'a HashSet<Site>,
-        notes: &'a mut Notes,
+        buffers: &'a mut WalkBuffers,
     ) -> Self {
-        let Notes { known, entries, open, grew, one_way, carried, values, captured } = notes;
+        let WalkBuffers { known, entries, open, extended, single_path, carried, values, captured } =
+            buffers;
         known.clear();
         entries.clear();
         open.clear();
-        grew.clear();
+        extended.clear();
         // The function itself.
         entries.push(Entry { open: true, site: Location::caller() });
         let basic_block = tree.root();
-        tree.walk_along(basic_block);
-        let (step, watch, repeats) = (0, None, Ahead::default());
+        tree.mark_walked(basic_block);
+        let (step, exit_finder, loop_search) = (0, None, LoopSearch::default());
         Walk {
             tree,
-            grow,
+            may_extend,
             unmerged,
             known,
             entries,
             open,
-            grew,
-            one_way,
+            extended,
+            single_path,
             carried,
             values,
             captured,
             basic_block,
             step,
-            watch,
-            repeats,
+            exit_finder,
+            loop_search,
         }
     }
 
     /// Walks along the whole trace.
-    pub(super) fn run(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
-        self.one_way.find(trace);
+    pub(super) fn run(&mut self, trace: &Trace<'_>) -> Result<(), Mismatch> {
+        self.single_path.find(trace);
         while let Some(event) = trace.events.get(self.known.len()) {
-            if self.skip(trace, &event)? {
+            if self.walk_loop(trace, &event)? {
                 continue;
             }
             match event.role() {
@@ -123,9 +126,9 @@ impl<'a> Walk<'a> {
                 Role::Enter => {
                     let index = self.known.len();
                     if !self.unmerged.contains(&event.site()) {
-                        match self.one_way.contains(index) {
+                        match self.single_path.contains(index) {
                             false => self.enter(event.payload(), false, index, trace)?,
-                            true => self.pass(event.site())?,
+                            true => self.pass_single_path(event.site())?,
                         }
                     }
                     self.known.push(None);
@@ -139,7 +142,7 @@ impl<'a> Walk<'a> {
         self.finish(trace)
     }
 
-    fn finish(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+    fn finish(&mut self, trace: &Trace<'_>) -> Result<(), Mismatch> {
         let at = || trace.events.last().map_or_else(unknown_place, |event| place(event.site()));
         if let Some(open) = self.open.first() {
             return Err(unmerge(self.entries[open.entry].site, UnmergedReason::EndsInside));
@@ -149,33 +152,33 @@ impl<'a> Walk<'a> {
         match &self.tree.basic_blocks[self.basic_block].end {
             End::Return(known) if self.at_end() && *known == output => Ok(()),
             End::Open => {
-                self.must_grow(at)?;
+                self.require_extension(at)?;
                 self.tree.set_end(self.basic_block, End::Return(output));
                 Ok(())
             }
-            _ => Err(Stop::Divergent(at())),
+            _ => Err(Mismatch::Divergent(at())),
         }
     }
 
     /// Continues at the start of `basic_block`.
     pub(super) fn go(&mut self, basic_block: BasicBlock) {
         self.look();
-        self.tree.walk_along(basic_block);
+        self.tree.mark_walked(basic_block);
         (self.basic_block, self.step) = (basic_block, 0);
         self.look();
     }
 
     /// Checks whether an older version of the tree had this point.
     pub(super) fn look(&mut self) {
-        if let Some(watch) = &mut self.watch {
-            watch.visit(self.tree, self.basic_block, self.step);
+        if let Some(exit_finder) = &mut self.exit_finder {
+            exit_finder.visit(self.tree, self.basic_block, self.step);
         }
     }
 
     /// Notes the value of the next event.
     pub(super) fn note(&mut self, value: Value) {
         let entry = self.open.last().map_or(0, |open| open.entry);
-        self.known.push(Some(Known { value, entry }));
+        self.known.push(Some(EventValue { value, entry }));
     }
 
     /// Tests whether all steps of the basic block have been walked.
@@ -188,16 +191,16 @@ impl<'a> Walk<'a> {
         self.at_end() && self.tree.basic_blocks[self.basic_block].end == End::Open
     }
 
-    pub(super) fn must_grow(&mut self, at: impl FnOnce() -> Place) -> Result<(), Stop> {
-        if !self.grow {
-            self.watch.iter_mut().for_each(Watch::leave);
-            return Err(Stop::New { at: at(), in_region: !self.open.is_empty() });
+    pub(super) fn require_extension(&mut self, at: impl FnOnce() -> Place) -> Result<(), Mismatch> {
+        if !self.may_extend {
+            self.exit_finder.iter_mut().for_each(ExitFinder::exit_to);
+            return Err(Mismatch::NewPath { at: at(), in_region: !self.open.is_empty() });
         }
         if self.at_open_end() {
-            self.tree.grow(self.basic_block);
+            self.tree.note_extension(self.basic_block);
         }
         if let Some(open) = self.open.last_mut() {
-            open.grew = true;
+            open.is_extended = true;
         }
         Ok(())
     }
@@ -215,16 +218,16 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks along a primitive: compares it with the tree, or appends it.
-    pub(super) fn apply(&mut self, op: Op, args: &[Value], site: Site) -> Result<Value, Stop> {
+    pub(super) fn apply(&mut self, op: Op, args: &[Value], site: Site) -> Result<Value, Mismatch> {
         if self.at_open_end() {
-            self.must_grow(|| place(site))?;
+            self.require_extension(|| place(site))?;
             let value = self.tree.values.push(Origin::Apply(op, pad(args), site));
             self.push(Step::Value(value));
             return Ok(value);
         }
         match self.next_step() {
             Some(Step::Value(value)) if self.is(value, op, args) => Ok(value),
-            _ => Err(Stop::Divergent(place(site))),
+            _ => Err(Mismatch::Divergent(place(site))),
         }
     }
 
@@ -233,9 +236,9 @@ impl<'a> Walk<'a> {
             if known == op && all[..op.arity()] == *args)
     }
 
-    fn guard(&mut self, event: &Event<'_>) -> Result<(), Stop> {
+    fn guard(&mut self, event: &Event<'_>) -> Result<(), Mismatch> {
         let args = self.operands(event)?;
-        let divergent = || Stop::Divergent(place(event.site()));
+        let divergent = || Mismatch::Divergent(place(event.site()));
         loop {
             if self.at_open_end() {
                 let condition = self.apply(event.op(), &args, event.site())?;
@@ -251,14 +254,16 @@ impl<'a> Walk<'a> {
             }
             let outcome = same && event.value() != 0.0;
             self.look();
-            self.watch.iter_mut().for_each(|watch| watch.decide(event, outcome));
+            self.exit_finder
+                .iter_mut()
+                .for_each(|exit_finder| exit_finder.note_outcome(event, outcome));
             let data = &self.tree.basic_blocks[self.basic_block];
             match (data.steps.get(self.step), &data.end) {
                 (Some(&Step::Guard { condition: guarded, expect }), _) if guarded == condition => {
                     if expect == outcome {
                         self.step += 1;
                     } else {
-                        self.must_grow(|| place(event.site()))?;
+                        self.require_extension(|| place(event.site()))?;
                         self.tree.splits += usize::from(self.open.is_empty());
                         let new = self.tree.split(self.basic_block, self.step, outcome);
                         self.go(new);
@@ -290,16 +295,16 @@ impl<'a> Walk<'a> {
         is_body: bool,
         event: usize,
         trace: &Trace<'_>,
-    ) -> Result<(), Stop> {
-        let (home, site) = (self.basic_block, trace.events.at(event).site());
+    ) -> Result<(), Mismatch> {
+        let (block, site) = (self.basic_block, trace.events.at(event).site());
         let instance = if self.at_open_end() {
-            self.must_grow(|| place(site))?;
+            self.require_extension(|| place(site))?;
             let parent = self.open.last().map(|open| open.instance);
-            let instance = self.tree.new_meeting(site, parent);
-            self.tree.set_end(home, End::Region { instance, tails: SmallVec::new() });
+            let instance = self.tree.new_instance(site, parent);
+            self.tree.set_end(block, End::Region { instance, tails: SmallVec::new() });
             instance
         } else {
-            match self.tree.basic_blocks[home].end {
+            match self.tree.basic_blocks[block].end {
                 End::Region { instance, .. }
                     if self.at_end() && self.tree.instances[instance].site == site =>
                 {
@@ -309,17 +314,17 @@ impl<'a> Walk<'a> {
             }
         };
         if !is_body {
-            self.give(instance, event, trace)?;
+            self.note_live_in(instance, event, trace)?;
         }
         let entry = self.entries.len();
         self.entries.push(Entry { open: true, site });
-        self.open.push(Open { id, is_body, instance, home, entry, grew: false });
+        self.open.push(OpenRegion { id, is_body, instance, block, entry, is_extended: false });
         self.go(self.tree.instances[instance].root);
         Ok(())
     }
 
     /// Enters a region with a single path, which leaves no trace in the tree.
-    pub(super) fn pass(&mut self, site: Site) -> Result<(), Stop> {
+    pub(super) fn pass_single_path(&mut self, site: Site) -> Result<(), Mismatch> {
         match self.tree.basic_blocks[self.basic_block].end {
             End::Region { instance, .. }
                 if self.at_end() && self.tree.instances[instance].site == site =>
@@ -330,7 +335,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn operands(&mut self, event: &Event<'_>) -> Result<SmallVec<[Value; MAX_ARITY]>, Stop> {
+    fn operands(&mut self, event: &Event<'_>) -> Result<SmallVec<[Value; MAX_ARITY]>, Mismatch> {
         let mut values = SmallVec::new();
         for operand in event.operands() {
             values.push(self.operand(operand, || place(event.site()))?);
@@ -342,23 +347,23 @@ impl<'a> Walk<'a> {
         &mut self,
         operand: Operand,
         at: impl FnOnce() -> Place,
-    ) -> Result<Value, Stop> {
+    ) -> Result<Value, Mismatch> {
         match operand {
             Operand::Constant(value) => Ok(self.tree.constant(value.to_bits())),
             Operand::Event(event) => match self.known.get(event as usize) {
-                Some(Known { entry, .. }) if !self.entries[entry].open => Err(unmerge(
+                Some(EventValue { entry, .. }) if !self.entries[entry].open => Err(unmerge(
                     self.entries[entry].site,
                     UnmergedReason::UntrackedUse { to: at() },
                 )),
-                Some(Known { value, .. }) => Ok(value),
-                None => Err(Stop::Divergent(at())),
+                Some(EventValue { value, .. }) => Ok(value),
+                None => Err(Mismatch::Divergent(at())),
             },
         }
     }
 }
 
-pub(super) fn unmerge(site: Site, reason: UnmergedReason) -> Stop {
-    Stop::Unmerged(site, UnmergedRegion { at: place(site), reason })
+pub(super) fn unmerge(site: Site, reason: UnmergedReason) -> Mismatch {
+    Mismatch::Unmerged(site, UnmergedRegion { at: place(site), reason })
 }
 
 /// Pads operands to the array of [`Origin::Apply`].

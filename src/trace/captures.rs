@@ -6,13 +6,13 @@ use super::{Operand, Trace};
 #[derive(Debug, Default)]
 pub(super) struct Captures {
     /// In the order of the events; an event may have a second capture, for its jumps.
-    heads: Vec<Head>,
+    captures: Vec<Capture>,
     operands: Vec<Operand>,
 }
 
 /// One capture; its operands end where those of the next capture begin.
 #[derive(Debug)]
-struct Head {
+struct Capture {
     event: u32,
     key: u64,
     first: usize,
@@ -20,11 +20,11 @@ struct Head {
 
 impl Captures {
     pub(super) const fn new() -> Self {
-        Captures { heads: Vec::new(), operands: Vec::new() }
+        Captures { captures: Vec::new(), operands: Vec::new() }
     }
 
     pub(super) fn clear(&mut self) {
-        self.heads.clear();
+        self.captures.clear();
         self.operands.clear();
     }
 
@@ -44,11 +44,11 @@ impl Captures {
 
     /// The number of captures of the latest event.
     fn count(&self, event: u32) -> usize {
-        self.heads.iter().rev().take_while(|head| head.event == event).count()
+        self.captures.iter().rev().take_while(|capture| capture.event == event).count()
     }
 
     fn add(&mut self, event: u32, key: u64, operands: &[Operand]) {
-        self.heads.push(Head { event, key, first: self.operands.len() });
+        self.captures.push(Capture { event, key, first: self.operands.len() });
         self.operands.extend_from_slice(operands);
     }
 
@@ -58,31 +58,31 @@ impl Captures {
 
     /// Capture number `number` of `event`.
     fn nth(&self, event: usize, number: usize) -> Option<(u64, &[Operand])> {
-        let first = self.heads.partition_point(|head| (head.event as usize) < event);
+        let first = self.captures.partition_point(|capture| (capture.event as usize) < event);
         let index = first + number;
-        let head = self.heads.get(index).filter(|head| head.event as usize == event)?;
-        let end = self.heads.get(index + 1).map_or(self.operands.len(), |next| next.first);
-        Some((head.key, self.operands.get(head.first..end)?))
+        let capture = self.captures.get(index).filter(|capture| capture.event as usize == event)?;
+        let end = self.captures.get(index + 1).map_or(self.operands.len(), |next| next.first);
+        Some((capture.key, self.operands.get(capture.first..end)?))
     }
 }
 
 /// The live-in values of a region together with all values carried to the targets of jumps out of
 /// it; see [`Trace::captured_for_jumps`].
 #[derive(Clone, Copy, Debug)]
-pub struct ForJumps<'a> {
+pub struct JumpCapture<'a> {
     /// The hash of the static state.
     pub key: u64,
     /// The regions to whose ends jumps lead: their ids, as [`Operand::Event`]s.
-    pub goals: &'a [Operand],
+    pub targets: &'a [Operand],
     /// The traced values.
     pub operands: &'a [Operand],
 }
 
 /// Encodes a jump capture: the number of targets, the targets, the values.
-pub(super) fn for_jumps(goals: &[u32], operands: &[Operand]) -> Vec<Operand> {
-    let count = Operand::Event(goals.len() as u32);
-    let goals = goals.iter().map(|&goal| Operand::Event(goal));
-    core::iter::once(count).chain(goals).chain(operands.iter().copied()).collect()
+pub(super) fn for_jumps(targets: &[u32], operands: &[Operand]) -> Vec<Operand> {
+    let count = Operand::Event(targets.len() as u32);
+    let targets = targets.iter().map(|&target| Operand::Event(target));
+    core::iter::once(count).chain(targets).chain(operands.iter().copied()).collect()
 }
 
 impl Trace<'_> {
@@ -121,13 +121,13 @@ impl Trace<'_> {
     /// let for_jumps = trace.captured_for_jumps(branch).expect("all is known");
     /// assert_eq!(for_jumps.operands.len(), 2);
     /// // Out of the loop, which is entered after the function.
-    /// assert_eq!(for_jumps.goals, [Operand::Event(2)]);
+    /// assert_eq!(for_jumps.targets, [Operand::Event(2)]);
     /// # Ok::<(), phigrad::internals::trace::TraceError>(())
     /// ```
-    pub fn captured_for_jumps(&self, event: usize) -> Option<ForJumps<'_>> {
+    pub fn captured_for_jumps(&self, event: usize) -> Option<JumpCapture<'_>> {
         let (key, all) = self.captures.nth(event, 1)?;
         let (Operand::Event(count), rest) = all.split_first()? else { return None };
-        let (goals, operands) = rest.split_at_checked(*count as usize)?;
-        Some(ForJumps { key, goals, operands })
+        let (targets, operands) = rest.split_at_checked(*count as usize)?;
+        Some(JumpCapture { key, targets, operands })
     }
 }

@@ -150,10 +150,10 @@ pub(super) struct Step {
 }
 
 /// Bit in the payload of an end mark: the code that ends has a single path.
-pub(super) const ONE_WAY: u64 = 1 << 63;
+pub(super) const SINGLE_PATH: u64 = 1 << 63;
 
 /// Bit in the payload of a loop head: the carried values and state determine how the loop goes on.
-pub(super) const WHOLE: u64 = 1 << 62;
+pub(super) const COMPLETE: u64 = 1 << 62;
 
 impl Event<'_> {
     /// The result of the step; for a guard, the outcome as 1 or 0.
@@ -184,7 +184,9 @@ impl Event<'_> {
     /// The payload of a mark: the id of a region, or the bits of static state; 0 for other events.
     pub fn payload(&self) -> u64 {
         match self.step.kind.role {
-            Role::Enter | Role::Iterate | Role::Join => self.step.payload & !(ONE_WAY | WHOLE),
+            Role::Enter | Role::Iterate | Role::Join => {
+                self.step.payload & !(SINGLE_PATH | COMPLETE)
+            }
             Role::State => self.step.payload,
             _ => 0,
         }
@@ -192,15 +194,16 @@ impl Event<'_> {
 
     /// Tests whether the region or iteration that ends with this mark has a single path: it has
     /// passed no guard, or only guards whose paths have joined.
-    pub fn has_one_way(&self) -> bool {
+    pub fn has_single_path(&self) -> bool {
         matches!(self.step.kind.role, Role::Iterate | Role::Join)
-            && self.step.payload & ONE_WAY != 0
+            && self.step.payload & SINGLE_PATH != 0
     }
 
     /// Tests whether the values and state carried to this loop head determine how the loop goes on.
     /// Those of a `for` loop do not, because the iterator's position is not carried.
-    pub fn is_whole(&self) -> bool {
-        self.step.kind.role == Role::Iterate && self.step.payload & (WHOLE | ONE_WAY) == WHOLE
+    pub fn has_complete_state(&self) -> bool {
+        self.step.kind.role == Role::Iterate
+            && self.step.payload & (COMPLETE | SINGLE_PATH) == COMPLETE
     }
 
     /// The operands: as many as the primitive has, one for a φ, none for other roles.

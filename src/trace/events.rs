@@ -53,16 +53,16 @@ impl Events {
 
     /// The marks at which regions and iterations begin and end, in order.
     pub(crate) fn marks(&self) -> impl Iterator<Item = Event<'_>> {
-        self.of(|role| matches!(role, Role::Enter | Role::Iterate | Role::Join))
+        self.with_role(|role| matches!(role, Role::Enter | Role::Iterate | Role::Join))
     }
 
     /// The guards and loop heads, in order.
-    pub(crate) fn decisive(&self) -> impl Iterator<Item = Event<'_>> {
-        self.of(|role| matches!(role, Role::Guard | Role::Iterate))
+    pub(crate) fn guards_and_iterations(&self) -> impl Iterator<Item = Event<'_>> {
+        self.with_role(|role| matches!(role, Role::Guard | Role::Iterate))
     }
 
     /// The events whose role is wanted, in order.
-    fn of(&self, is_wanted: impl Fn(Role) -> bool) -> impl Iterator<Item = Event<'_>> {
+    fn with_role(&self, is_wanted: impl Fn(Role) -> bool) -> impl Iterator<Item = Event<'_>> {
         let steps = self.steps.iter().enumerate();
         let wanted = steps.filter(move |(_, step)| is_wanted(step.kind.role));
         wanted.map(|(index, _)| self.at(index))
@@ -76,7 +76,7 @@ impl Events {
     }
 
     /// A number for the site of each event, equal for equal sites.
-    pub(super) fn places(&self) -> Vec<u32> {
+    pub(super) fn site_numbers(&self) -> Vec<u32> {
         self.sites.numbers()
     }
 

@@ -3,7 +3,7 @@
 //! A mark fails a run only if it reaches the limit of events.
 
 use super::captures::for_jumps;
-use super::event::{ONE_WAY, Step, WHOLE};
+use super::event::{COMPLETE, SINGLE_PATH, Step};
 use super::{Operand, Role, Site, Var, recorder};
 
 /// Records that a region begins at `at`. Returns its id in this run, or 0 if nothing is recorded.
@@ -28,14 +28,14 @@ pub(crate) enum Ending {
 /// carried there have to be recorded: they have not if nothing is recorded, or if there is a single
 /// path.
 #[inline]
-pub(crate) fn end(id: u32, ending: Ending, one_way: bool, at: Site) -> bool {
-    let (role, whole) = match ending {
+pub(crate) fn end(id: u32, ending: Ending, single_path: bool, at: Site) -> bool {
+    let (role, complete) = match ending {
         Ending::Region => (Role::Join, 0),
         Ending::Item => (Role::Iterate, 0),
-        Ending::Iteration => (Role::Iterate, WHOLE),
+        Ending::Iteration => (Role::Iterate, COMPLETE),
     };
-    let flag = if one_way { ONE_WAY | whole } else { whole };
-    let carries = id != 0 && append(role, u64::from(id) | flag, at).is_some() && !one_way;
+    let flag = if single_path { SINGLE_PATH | complete } else { complete };
+    let carries = id != 0 && append(role, u64::from(id) | flag, at).is_some() && !single_path;
     recorder::set_carries(carries);
     carries
 }
@@ -48,20 +48,20 @@ pub(crate) fn carries() -> bool {
 
 /// The number of guards passed since which paths have not joined.
 #[inline]
-pub(crate) fn parted() -> u32 {
-    recorder::parted()
+pub(crate) fn unjoined() -> u32 {
+    recorder::unjoined()
 }
 
 /// All paths join here, but for `unjoined` guards passed before.
 #[inline]
-pub(crate) fn meet(parted: u32) {
-    recorder::meet(parted);
+pub(crate) fn paths_join(unjoined: u32) {
+    recorder::set_unjoined(unjoined);
 }
 
 /// Paths do not join here: at least one guard more than `unjoined` counts as passed.
 #[inline]
-pub(crate) fn part(parted: u32) {
-    recorder::meet(recorder::parted().max(parted + 1));
+pub(crate) fn paths_stay_apart(unjoined: u32) {
+    recorder::set_unjoined(recorder::unjoined().max(unjoined + 1));
 }
 
 /// A hash of the guards and the tag of the next event: they change with every guard and every
@@ -84,8 +84,8 @@ pub(crate) fn capture(key: u64, operands: &[Operand]) {
 
 /// Captures for the region just entered, after [`capture`], its live-in values together with those
 /// carried to the ends of the regions `targets`, to which jumps lead out of it.
-pub(crate) fn capture_for_jumps(key: u64, goals: &[u32], operands: &[Operand]) {
-    let operands = for_jumps(goals, operands);
+pub(crate) fn capture_for_jumps(key: u64, targets: &[u32], operands: &[Operand]) {
+    let operands = for_jumps(targets, operands);
     recorder::capture(|captures, event| captures.push_for_jumps(event, key, &operands));
 }
 
@@ -128,11 +128,11 @@ pub(crate) fn phi(var: &mut Var, at: Site) -> bool {
 
 /// A word in the state of a point whose static state refers to inputs by index; see
 /// [`static_words`].
-pub(crate) const FIXED: u64 = 0x6669_7865_6420_2d2d;
+pub(crate) const NAMES_INPUT: u64 = 0x6669_7865_6420_2d2d;
 
 /// Static state that identifies `var` where it cannot become a φ: the bits of a constant or the
 /// index of an input. `None` for other events.
-pub(crate) fn fixed(var: Var) -> Option<[u64; 2]> {
+pub(crate) fn static_words(var: Var) -> Option<[u64; 2]> {
     if var.is_constant() {
         return Some([0, var.value.to_bits()]);
     }

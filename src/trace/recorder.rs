@@ -51,7 +51,7 @@ pub(super) struct Cursor {
     /// The number of regions entered.
     pub(super) regions: Cell<u32>,
     /// The number of guards passed since which paths have not joined.
-    pub(super) parted: Cell<u32>,
+    pub(super) unjoined: Cell<u32>,
     /// True if the latest end mark is followed by carried values.
     pub(super) carries: Cell<bool>,
     /// What is recorded besides operations and guards.
@@ -164,9 +164,9 @@ pub(super) fn guard(outcome: bool) {
         let cell = &front.ring.steps[(index - 1) % RING];
         let step = cell.get();
         cell.set(Step { kind: Kind { role: Role::Guard, ..step.kind }, ..step });
-        let way = (index as u64) << 1 | u64::from(outcome);
-        front.cursor.signature.set(mix(mix(front.cursor.signature.get(), way), step.payload));
-        front.cursor.parted.set(front.cursor.parted.get() + 1);
+        let decision = (index as u64) << 1 | u64::from(outcome);
+        front.cursor.signature.set(mix(mix(front.cursor.signature.get(), decision), step.payload));
+        front.cursor.unjoined.set(front.cursor.unjoined.get() + 1);
     });
 }
 
@@ -204,8 +204,8 @@ pub(super) fn progress() -> (u64, u64) {
 
 /// The number of guards passed since which paths have not joined.
 #[inline]
-pub(super) fn parted() -> u32 {
-    with_front(|front| front.cursor.parted.get())
+pub(super) fn unjoined() -> u32 {
+    with_front(|front| front.cursor.unjoined.get())
 }
 
 /// Tests whether the latest end mark is followed by carried values.
@@ -222,8 +222,8 @@ pub(super) fn set_carries(carries: bool) {
 
 /// Sets the number of guards passed since which paths have not joined.
 #[inline]
-pub(super) fn meet(parted: u32) {
-    with_front(|front| front.cursor.parted.set(parted));
+pub(super) fn set_unjoined(unjoined: u32) {
+    with_front(|front| front.cursor.unjoined.set(unjoined));
 }
 
 /// Tests whether live-in values are captured.
@@ -263,9 +263,9 @@ pub(super) fn is_own(tag: u64) -> bool {
 impl Cursor {
     pub(super) const fn idle() -> Self {
         let (next, stop) = (Cell::new(FOREIGN), Cell::new(FOREIGN));
-        let (regions, parted) = (Cell::new(0), Cell::new(0));
+        let (regions, unjoined) = (Cell::new(0), Cell::new(0));
         let (carries, detail) = (Cell::new(false), Cell::new(Detail::Marks));
-        Cursor { next, stop, signature: Cell::new(0), regions, parted, carries, detail }
+        Cursor { next, stop, signature: Cell::new(0), regions, unjoined, carries, detail }
     }
 
     /// Continues with the tag `next` and an empty ring; returns the former state.
@@ -275,7 +275,7 @@ impl Cursor {
         before.next.set(self.next.replace(next));
         before.signature.set(self.signature.replace(0));
         before.regions.set(self.regions.replace(0));
-        before.parted.set(self.parted.replace(0));
+        before.unjoined.set(self.unjoined.replace(0));
         before.carries.set(self.carries.replace(false));
         before.detail.set(self.detail.replace(Detail::Marks));
         before

@@ -18,7 +18,7 @@ const SHORT: usize = 1 << 14;
 pub(super) struct Sites {
     /// The stored periods of all segments.
     kept: Vec<Site>,
-    stretches: Vec<Stretch>,
+    segments: Vec<Segment>,
     len: usize,
     /// The latest period found.
     period: usize,
@@ -31,7 +31,7 @@ pub(super) struct Sites {
 
 /// The sites up to the next segment: a stored period, repeated.
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
+struct Segment {
     /// The index of its first site.
     first: usize,
     /// The index in `kept` of its period.
@@ -50,7 +50,7 @@ impl Sites {
     pub(super) const fn new() -> Self {
         Sites {
             kept: Vec::new(),
-            stretches: Vec::new(),
+            segments: Vec::new(),
             len: 0,
             period: 1,
             is_gap: true,
@@ -60,7 +60,7 @@ impl Sites {
 
     pub(super) fn clear(&mut self) {
         self.kept.clear();
-        self.stretches.clear();
+        self.segments.clear();
         (self.len, self.period, self.is_gap) = (0, 1, true);
     }
 
@@ -83,7 +83,7 @@ impl Sites {
     pub(super) fn extend(&mut self, new: &[Cell<Site>]) {
         if self.len < SHORT {
             self.keep(new, new.len());
-        } else if !self.goes_on(new) {
+        } else if !self.continues(new) {
             let period = self.period_after_gap(new);
             self.is_gap = period == new.len();
             self.keep(new, period);
@@ -111,7 +111,7 @@ impl Sites {
 
     /// Stores the first `period` of `new`, which repeat in the others.
     fn keep(&mut self, new: &[Cell<Site>], period: usize) {
-        match self.stretches.last_mut() {
+        match self.segments.last_mut() {
             // No repetition so far.
             Some(latest) if latest.first + latest.period == self.len && period == new.len() => {
                 latest.period += period;
@@ -122,12 +122,12 @@ impl Sites {
     }
 
     /// Tests whether `new` continues the latest segment.
-    fn goes_on(&self, new: &[Cell<Site>]) -> bool {
-        let Some(latest) = self.stretches.last() else { return new.is_empty() };
-        let pattern = &self.kept[latest.kept..];
+    fn continues(&self, new: &[Cell<Site>]) -> bool {
+        let Some(latest) = self.segments.last() else { return new.is_empty() };
+        let period_sites = &self.kept[latest.kept..];
         let phase = (self.len - latest.first) % latest.period;
         let (head, tail) = new.split_at(latest.period.min(new.len()));
-        let expected = pattern[phase..].iter().chain(pattern);
+        let expected = period_sites[phase..].iter().chain(period_sites);
         expected.zip(head).all(|(&old, new)| ptr::eq(old, new.get())) && repeats(new, tail)
     }
 
@@ -151,7 +151,7 @@ impl Sites {
 
     /// Begins a segment; its period is stored next.
     fn begin(&mut self, period: usize) {
-        self.stretches.push(Stretch { first: self.len, kept: self.kept.len(), period });
+        self.segments.push(Segment { first: self.len, kept: self.kept.len(), period });
     }
 
     /// A number for each site, equal for equal sites, in order of first occurrence.
@@ -163,12 +163,12 @@ impl Sites {
         });
         let kept: Vec<u32> = kept.collect();
         let mut numbers = Vec::with_capacity(self.len);
-        for (index, stretch) in self.stretches.iter().enumerate() {
-            let end = self.stretches.get(index + 1).map_or(self.len, |next| next.first);
-            let pattern = &kept[stretch.kept..][..stretch.period];
+        for (index, segment) in self.segments.iter().enumerate() {
+            let end = self.segments.get(index + 1).map_or(self.len, |next| next.first);
+            let period_sites = &kept[segment.kept..][..segment.period];
             while numbers.len() < end {
-                let count = pattern.len().min(end - numbers.len());
-                numbers.extend_from_slice(&pattern[..count]);
+                let count = period_sites.len().min(end - numbers.len());
+                numbers.extend_from_slice(&period_sites[..count]);
             }
         }
         numbers
@@ -176,9 +176,9 @@ impl Sites {
 
     /// The site of event number `index`.
     pub(super) fn at(&self, index: usize) -> Site {
-        let next = self.stretches.partition_point(|stretch| stretch.first <= index);
-        let stretch = self.stretches[next - 1];
-        self.kept[stretch.kept + (index - stretch.first) % stretch.period]
+        let next = self.segments.partition_point(|segment| segment.first <= index);
+        let segment = self.segments[next - 1];
+        self.kept[segment.kept + (index - segment.first) % segment.period]
     }
 }
 

@@ -35,7 +35,7 @@ pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Adjoints) -> &'a [f64] {
     {
         let length = trace.events.len().min(output as usize + 1);
         let (steps, adjoints) = (&trace.events.steps[..length], &mut adjoints[..length]);
-        if let Some((input, adjoint)) = back(&trace.events.values, steps, adjoints, inputs) {
+        if let Some((input, adjoint)) = propagate(&trace.events.values, steps, adjoints, inputs) {
             adjoints[input] = adjoint;
         }
     }
@@ -45,7 +45,7 @@ pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Adjoints) -> &'a [f64] {
 /// Propagates the adjoint 1 of the last of `steps` down to the inputs. Returns index and adjoint of
 /// the last input, which are not stored.
 #[inline(always)]
-fn back(
+fn propagate(
     values: &[f64],
     mut steps: &[Step],
     mut adjoints: &mut [f64],
@@ -62,14 +62,14 @@ fn back(
         let (last, rest) = adjoints.split_last_mut()?;
         let previous = mem::take(last);
         let y = *values.get(before.len())?;
-        adjoint = Back { values, adjoints: rest, previous }.pass(step, y, adjoint);
+        adjoint = StepAdjoints { values, adjoints: rest, previous }.pass(step, y, adjoint);
         steps = before;
     }
     Some((steps.len().checked_sub(1)?, adjoint))
 }
 
 /// The adjoints that one step of the sweep adds to.
-struct Back<'a> {
+struct StepAdjoints<'a> {
     values: &'a [f64],
     /// The adjoints of the events before the previous one.
     adjoints: &'a mut [f64],
@@ -77,7 +77,7 @@ struct Back<'a> {
     previous: f64,
 }
 
-impl Back<'_> {
+impl StepAdjoints<'_> {
     /// Propagates the adjoint `g` of the event with this step and the value `y`. Returns the
     /// adjoint of the previous event.
     #[inline(always)]
@@ -237,7 +237,7 @@ mod tests {
 
     /// The adjoint rule of each kind gives the contributions of its primitive.
     #[test]
-    fn each_kind_passes_on_what_the_derivative_says() {
+    fn each_kind_propagates_by_its_derivative() {
         let (constant, x, g) = (0.75f64, [0.375, -1.5, 0.625], 3.0f64);
         for &op in Op::ALL {
             let forms = match op.arity() {
@@ -263,7 +263,7 @@ mod tests {
                 steps.push(Step { payload, first: 3, kind });
 
                 let mut adjoints = vec![0.0; steps.len()];
-                let (last, adjoint) = back(&values, &steps, &mut adjoints, x.len()).unwrap();
+                let (last, adjoint) = propagate(&values, &steps, &mut adjoints, x.len()).unwrap();
                 adjoints[last] = adjoint;
                 let mut expected = [0.0; 5];
                 for (operand, event) in [0, 2, 1].into_iter().take(op.arity()).enumerate() {

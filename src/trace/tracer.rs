@@ -146,7 +146,7 @@ impl Tracer {
         let operand = operand(output, stamp, made);
         // If the thread is ending, the buffer is dropped.
         let _ = INPUTS.try_with(|inputs| inputs.set(vars));
-        let (back, signature) = session.leave();
+        let (back, signature) = session.end();
 
         (self.events, self.opaque, self.captures) = (back.events, back.opaque, back.captures);
         match back.failure {
@@ -194,7 +194,7 @@ impl Session {
     }
 
     /// Ends the recording; returns its events and its signature.
-    fn leave(mut self) -> (Back, u64) {
+    fn end(mut self) -> (Back, u64) {
         with_front(|front| {
             with_back(|back| back.flush(front));
             let signature = front.cursor.signature.get();
@@ -210,7 +210,7 @@ impl Session {
             front.cursor.restart(cursor.next.get());
             front.cursor.signature.set(cursor.signature.get());
             front.cursor.regions.set(cursor.regions.get());
-            front.cursor.parted.set(cursor.parted.get());
+            front.cursor.unjoined.set(cursor.unjoined.get());
             front.cursor.carries.set(cursor.carries.get());
             front.cursor.detail.set(cursor.detail.get());
         });

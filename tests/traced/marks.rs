@@ -452,7 +452,7 @@ fn where_nothing_was_asked_nothing_is_carried() {
     );
     with_trace(branch, &[1.0], |trace| {
         let joins = trace.events.iter().filter(|event| event.role() == Role::Join);
-        assert!(joins.map(|event| event.has_one_way()).eq([false, true]));
+        assert!(joins.map(|event| event.has_single_path()).eq([false, true]));
     });
 }
 

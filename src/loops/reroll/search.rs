@@ -10,7 +10,7 @@ use super::period::PeriodicRun;
 use super::template::{Step, Templates};
 use crate::entity::PrimaryMap;
 use crate::ssa::{Array, ArrayData, Def, Graph, Node};
-use crate::trace::Carried;
+use crate::trace::CarriedValues;
 
 /// The definition of each node: a step of the current list and the number of the output.
 pub(super) struct Definitions<'a> {
@@ -279,13 +279,13 @@ impl<'a> Search<'a> {
             .iter()
             .enumerate()
             .flat_map(|(at, step)| core::iter::repeat_n(at, step.operands.len()));
-        let mut carried = Carried::new(period);
+        let mut carried = CarriedValues::new(period);
         for (at, source) in users.zip(&repetition.sources) {
             if let Source::Inside { distance, step, output } = *source {
                 carried.add((step, output), step, distance, at);
             }
         }
-        if !carried.is_less_from(later) {
+        if !carried.is_smaller_rotated(later) {
             return repetition;
         }
         let rotated = self.longest(period, start + later, end, false);

@@ -10,7 +10,7 @@ use crate::entity::{Entity, PrimaryMap};
 /// A growing list. Between [`UndoLog::begin`] and [`UndoLog::commit`] or [`UndoLog::roll_back`] the
 /// former values of changed items are kept.
 #[derive(Clone, Debug)]
-pub(super) struct Log<K, V> {
+pub(super) struct UndoLog<K, V> {
     items: PrimaryMap<K, V>,
     before: Option<Before<K, V>>,
 }
@@ -25,10 +25,10 @@ struct Before<K, V> {
     known: HashSet<K>,
 }
 
-impl<K: Entity, V: Clone> Log<K, V> {
+impl<K: Entity, V: Clone> UndoLog<K, V> {
     /// An empty list.
     pub(super) fn new() -> Self {
-        Log { items: PrimaryMap::new(), before: None }
+        UndoLog { items: PrimaryMap::new(), before: None }
     }
 
     /// Appends an item.
@@ -43,12 +43,12 @@ impl<K: Entity, V: Clone> Log<K, V> {
     }
 
     /// Keeps the changes.
-    pub(super) fn keep(&mut self) {
+    pub(super) fn commit(&mut self) {
         self.before = None;
     }
 
     /// Undoes the changes.
-    pub(super) fn undo(&mut self) {
+    pub(super) fn roll_back(&mut self) {
         let Some(before) = self.before.take() else { return };
         self.items.truncate(before.len);
         for (key, item) in before.changed {
@@ -57,7 +57,7 @@ impl<K: Entity, V: Clone> Log<K, V> {
     }
 }
 
-impl<K, V> Deref for Log<K, V> {
+impl<K, V> Deref for UndoLog<K, V> {
     type Target = PrimaryMap<K, V>;
 
     fn deref(&self) -> &PrimaryMap<K, V> {
@@ -65,7 +65,7 @@ impl<K, V> Deref for Log<K, V> {
     }
 }
 
-impl<K: Entity, V> Index<K> for Log<K, V> {
+impl<K: Entity, V> Index<K> for UndoLog<K, V> {
     type Output = V;
 
     fn index(&self, key: K) -> &V {
@@ -73,7 +73,7 @@ impl<K: Entity, V> Index<K> for Log<K, V> {
     }
 }
 
-impl<K: Entity, V: Clone> IndexMut<K> for Log<K, V> {
+impl<K: Entity, V: Clone> IndexMut<K> for UndoLog<K, V> {
     fn index_mut(&mut self, key: K) -> &mut V {
         let item = &mut self.items[key];
         if let Some(before) = &mut self.before
@@ -93,22 +93,22 @@ mod tests {
 
     #[test]
     fn changes_are_kept_or_taken_back() {
-        let mut log: Log<Value, u32> = Log::new();
-        let (first, second) = (log.push(1), log.push(2));
-        log.begin();
-        log[second] = 3;
-        log[second] += 1;
-        let third = log.push(5);
-        log[third] = 6;
-        let all = |log: &Log<Value, u32>| log.values().copied().collect::<Vec<_>>();
-        assert_eq!(all(&log), [1, 4, 6]);
-        log.undo();
-        assert_eq!(all(&log), [1, 2]);
-        log.begin();
-        log[first] = 7;
-        log.keep();
-        log.undo();
-        log[second] = 8;
-        assert_eq!(all(&log), [7, 8]);
+        let mut undo_log: UndoLog<Value, u32> = UndoLog::new();
+        let (first, second) = (undo_log.push(1), undo_log.push(2));
+        undo_log.begin();
+        undo_log[second] = 3;
+        undo_log[second] += 1;
+        let third = undo_log.push(5);
+        undo_log[third] = 6;
+        let all = |undo_log: &UndoLog<Value, u32>| undo_log.values().copied().collect::<Vec<_>>();
+        assert_eq!(all(&undo_log), [1, 4, 6]);
+        undo_log.roll_back();
+        assert_eq!(all(&undo_log), [1, 2]);
+        undo_log.begin();
+        undo_log[first] = 7;
+        undo_log.commit();
+        undo_log.roll_back();
+        undo_log[second] = 8;
+        assert_eq!(all(&undo_log), [7, 8]);
     }
 }

@@ -5,13 +5,13 @@
 //! otherwise the inner ones.
 
 use super::event::Step;
-use super::pattern::{Opening, Pattern, opening};
+use super::induction::{Induction, InductionPattern, infer_induction};
 use super::{Events, Role};
 
 /// A segment of a trace whose iterations have the same events, with operands that follow an
 /// [induction pattern](InductionPattern).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Repeat {
+pub(crate) struct LoopRange {
     /// The index of the first event.
     pub(crate) start: usize,
     /// The number of events of an iteration.
@@ -22,44 +22,44 @@ pub(crate) struct Repeat {
 
 /// The least size from which a segment is treated as a loop.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Worth {
+pub(crate) struct LoopThreshold {
     /// The least number of iterations.
     pub(crate) iterations: usize,
     /// The least number of events.
     pub(crate) events: usize,
 }
 
-impl Worth {
+impl LoopThreshold {
     /// The threshold of the runtime.
-    pub(crate) const DEFAULT: Worth = Worth { iterations: 32, events: 512 };
+    pub(crate) const DEFAULT: LoopThreshold = LoopThreshold { iterations: 32, events: 512 };
 
     /// Tests whether `range` is large enough.
-    pub(crate) fn is_reached(&self, repeat: &Repeat) -> bool {
-        repeat.times >= self.iterations && repeat.end() - repeat.start >= self.events
+    pub(crate) fn is_reached(&self, range: &LoopRange) -> bool {
+        range.times >= self.iterations && range.end() - range.start >= self.events
     }
 }
 
 /// The largest number of iterations; longer segments become several loops.
-const MOST: usize = 1 << 24;
+const MAX_ITERATIONS: usize = 1 << 24;
 /// The number of later iterations from which a segment with equal events is tried again, after its
 /// operands followed no pattern.
-const TRIES: usize = 4;
+const MAX_RETRIES: usize = 4;
 /// The nesting depth to which a segment without a pattern is searched for shorter periods.
-const DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 /// The number of latest equal events that are tried as candidates for the period.
-const OCCURRENCES: usize = 8;
+const MAX_OCCURRENCES: usize = 8;
 /// The largest number of periods that are tried as one iteration.
-const TOGETHER: usize = 4;
+const MAX_GROUPED: usize = 4;
 /// The number of periods whose match length is cached.
-const COMPARED: usize = 64;
+const CACHED_PERIODS: usize = 64;
 /// The size of the hash table of latest events, as a power of two.
-const TABLE: u32 = 12;
+const TABLE_BITS: u32 = 12;
 /// The kind of a constant.
 const CONSTANT: u32 = 3;
 /// The key of an event that matches no other.
 const NEVER: u32 = u32::MAX;
 
-impl Repeat {
+impl LoopRange {
     /// The index of the event after the last one.
     pub(crate) fn end(&self) -> usize {
         self.start + self.period * self.times
@@ -68,38 +68,39 @@ impl Repeat {
 
 /// The loops of `events`, in order. Marks for which `is_ignored` holds may lie in a loop; other
 /// marks end it.
-pub(crate) fn repeats(
+pub(crate) fn find_loops(
     events: &Events,
-    passes: &dyn Fn(usize) -> bool,
-    worth: Worth,
-) -> Vec<Repeat> {
-    if events.len() < worth.events {
+    is_ignored: &dyn Fn(usize) -> bool,
+    threshold: LoopThreshold,
+) -> Vec<LoopRange> {
+    if events.len() < threshold.events {
         return Vec::new();
     }
-    let mut keys = events.places();
+    let mut keys = events.site_numbers();
     for (index, key) in keys.iter_mut().enumerate() {
-        *key = match kind(&events.steps[index], events.values[index], || passes(index)) {
+        *key = match kind(&events.steps[index], events.values[index], || is_ignored(index)) {
             // Sites whose numbers do not fit are in no loop.
             Some(kind) if *key < NEVER >> 10 => *key << 10 | kind,
             _ => NEVER,
         };
     }
-    let (latest, earlier) = (vec![(NEVER, 0); 1 << TABLE], vec![NEVER; events.len()]);
-    let (compared, found) = ([(0, 0); COMPARED], Vec::new());
-    let mut search = Search { events, passes, worth, keys, latest, earlier, compared, found };
-    search.search(0, events.len(), usize::MAX, DEPTH);
+    let (latest, earlier) = (vec![(NEVER, 0); 1 << TABLE_BITS], vec![NEVER; events.len()]);
+    let (compared, found) = ([(0, 0); CACHED_PERIODS], Vec::new());
+    let mut search =
+        Search { events, is_ignored, threshold, keys, latest, earlier, compared, found };
+    search.search(0, events.len(), usize::MAX, MAX_DEPTH);
     search.found
 }
 
 /// A number below 1024 for the operation of an event; `None` if it cannot lie in a loop.
-fn kind(step: &Step, value: f64, passes: impl Fn() -> bool) -> Option<u32> {
+fn kind(step: &Step, value: f64, is_ignored: impl Fn() -> bool) -> Option<u32> {
     let op = step.kind.op as u32;
     match step.kind.role {
         Role::Apply => Some(op << 2),
         Role::Guard => Some(op << 2 | if value != 0.0 { 2 } else { 1 }),
         Role::Constant => Some(CONSTANT),
         Role::Enter | Role::Iterate | Role::Join => {
-            passes().then_some((step.kind.role as u32) << 2 | 3)
+            is_ignored().then_some((step.kind.role as u32) << 2 | 3)
         }
         _ => None,
     }
@@ -112,8 +113,8 @@ fn is_mark(key: u32) -> bool {
 
 struct Search<'a> {
     events: &'a Events,
-    passes: &'a dyn Fn(usize) -> bool,
-    worth: Worth,
+    is_ignored: &'a dyn Fn(usize) -> bool,
+    threshold: LoopThreshold,
     /// The site and kind of each event.
     keys: Vec<u32>,
     /// The latest event of each key, by a hash of the key.
@@ -121,9 +122,9 @@ struct Search<'a> {
     /// For each visited event the latest earlier event with the same key.
     earlier: Vec<u32>,
     /// For some periods the index up to which events are known to equal those one period before.
-    compared: [(usize, usize); COMPARED],
+    compared: [(usize, usize); CACHED_PERIODS],
     /// The loops found, in order.
-    found: Vec<Repeat>,
+    found: Vec<LoopRange>,
 }
 
 impl Search<'_> {
@@ -142,7 +143,7 @@ impl Search<'_> {
             };
             let (mut start, mut end) = (at - period, at + length);
             let mut is_rolled = false;
-            if end - start >= period * self.worth.iterations {
+            if end - start >= period * self.threshold.iterations {
                 while start > 0 && self.keys[start - 1] == self.keys[start - 1 + period] {
                     start -= 1;
                 }
@@ -164,7 +165,7 @@ impl Search<'_> {
     /// for one period at least, and the number of events that repeat.
     fn period(&mut self, at: usize, below: usize) -> Option<(usize, usize)> {
         let mut earlier = self.note(at);
-        for _ in 0..OCCURRENCES {
+        for _ in 0..MAX_OCCURRENCES {
             // Later events have been visited by a search for longer periods.
             let before = earlier.filter(|&before| before < at)?;
             let period = at - before;
@@ -182,14 +183,14 @@ impl Search<'_> {
 
     /// The number of events from `at` on that equal the event one period before.
     fn length(&mut self, at: usize, period: usize) -> usize {
-        let (known, end) = self.compared[period % COMPARED];
+        let (known, end) = self.compared[period % CACHED_PERIODS];
         if known == period && end > at {
             return end - at;
         }
         let (before, now) = (&self.keys[at - period..], &self.keys[at..]);
         let is_other = |(&before, &now): (&u32, &u32)| before != now || now == NEVER;
         let length = before.iter().zip(now).position(is_other).unwrap_or(now.len());
-        self.compared[period % COMPARED] = (period, at + length);
+        self.compared[period % CACHED_PERIODS] = (period, at + length);
         length
     }
 
@@ -199,7 +200,7 @@ impl Search<'_> {
         if key == NEVER {
             return None;
         }
-        let cell = (key.wrapping_mul(0x9e37_79b1) >> (32 - TABLE)) as usize;
+        let cell = (key.wrapping_mul(0x9e37_79b1) >> (32 - TABLE_BITS)) as usize;
         let (known, before) = self.latest[cell];
         if known != key || (before as usize) < at {
             self.latest[cell] = (key, at as u32);
@@ -216,10 +217,10 @@ impl Search<'_> {
     /// Adds the loops in events `start..end`, which repeat but for their operands. Returns whether
     /// they cover at least half of the events.
     fn roll(&mut self, start: usize, end: usize, period: usize) -> bool {
-        (1..=TOGETHER).any(|together| self.roll_by(start, end, period * together))
+        (1..=MAX_GROUPED).any(|periods| self.roll_with_period(start, end, period * periods))
     }
 
-    fn roll_by(&mut self, mut start: usize, mut end: usize, period: usize) -> bool {
+    fn roll_with_period(&mut self, mut start: usize, mut end: usize, period: usize) -> bool {
         let (mut tries, mut rolled, whole) = (0, 0, end - start);
         // Ignored marks may precede the loop; then as many behind it complete its last iteration.
         while start < end && is_mark(self.keys[start]) {
@@ -228,15 +229,16 @@ impl Search<'_> {
                 end += 1;
             }
         }
-        while end.saturating_sub(start) >= period * self.worth.iterations && tries < TRIES {
-            let repeat = self.longest(start, end, period);
-            start = repeat.start;
-            if self.worth.is_reached(&repeat) {
-                self.push(repeat);
-                rolled += period * repeat.times;
-                start = repeat.end();
+        while end.saturating_sub(start) >= period * self.threshold.iterations && tries < MAX_RETRIES
+        {
+            let range = self.longest(start, end, period);
+            start = range.start;
+            if self.threshold.is_reached(&range) {
+                self.push(range);
+                rolled += period * range.times;
+                start = range.end();
             } else {
-                start += period * repeat.times.max(1);
+                start += period * range.times.max(1);
                 tries += 1;
             }
         }
@@ -246,41 +248,44 @@ impl Search<'_> {
     /// The longest loop that begins with event `start`, where the events to `end` repeat but for
     /// their operands. It is rotated to begin later, and end at `end`, if it carries fewer values
     /// then.
-    fn longest(&self, start: usize, end: usize, period: usize) -> Repeat {
-        let most = ((end - start) / period).min(MOST);
-        let opening = |start| opening(self.events, self.passes, start, period, most);
+    fn longest(&self, start: usize, end: usize, period: usize) -> LoopRange {
+        let most = ((end - start) / period).min(MAX_ITERATIONS);
+        let infer_induction =
+            |start| infer_induction(self.events, self.is_ignored, start, period, most);
         let mut later = start + (end - start - period * most);
         // A loop does not begin with a mark.
         later += self.keys[later..].iter().take_while(|&&key| is_mark(key)).count();
-        let opened = opening(start);
+        let induction = infer_induction(start);
         // The first iterations tell how many values all of them carry.
-        let is_less = |first: Pattern| first.carried().is_less_from(later - start);
-        let times = |opened: Option<Opening<'_>>| {
-            opened.and_then(|opened| opened.pattern(most)).map_or(0, |pattern| pattern.times)
+        let is_less = |first: InductionPattern| first.carried().is_smaller_rotated(later - start);
+        let times = |induction: Option<Induction<'_>>| {
+            induction
+                .and_then(|induction| induction.pattern(most))
+                .map_or(0, |pattern| pattern.times)
         };
-        if later > start && opened.as_ref().and_then(Opening::first).is_some_and(is_less) {
+        if later > start && induction.as_ref().and_then(Induction::first).is_some_and(is_less) {
             // With marks between iterations there may be none behind the last one.
-            let times = times(opening(later));
+            let times = times(infer_induction(later));
             if times + 1 >= most {
-                return Repeat { start: later, period, times };
+                return LoopRange { start: later, period, times };
             }
         }
-        Repeat { start, period, times: times(opened) }
+        LoopRange { start, period, times: times(induction) }
     }
 
     /// Adds a loop and shortens or removes earlier ones that it overlaps.
-    fn push(&mut self, repeat: Repeat) {
+    fn push(&mut self, range: LoopRange) {
         while let Some(latest) = self.found.last_mut()
-            && latest.end() > repeat.start
+            && latest.end() > range.start
         {
-            latest.times = repeat.start.saturating_sub(latest.start) / latest.period;
+            latest.times = range.start.saturating_sub(latest.start) / latest.period;
             let latest = *latest;
-            if self.worth.is_reached(&latest) {
+            if self.threshold.is_reached(&latest) {
                 break;
             }
             self.found.pop();
         }
-        self.found.push(repeat);
+        self.found.push(range);
     }
 }
 
@@ -291,7 +296,7 @@ mod tests {
     use super::*;
     use crate::trace::{Inputs, Tracer, Var};
 
-    const WORTH: Worth = Worth { iterations: 8, events: 8 };
+    const THRESHOLD: LoopThreshold = LoopThreshold { iterations: 8, events: 8 };
 
     /// The loops of `f` with three inputs: the number of events before each, its period and its
     /// number of iterations.
@@ -299,8 +304,8 @@ mod tests {
         let mut tracer = Tracer::default();
         let inputs = Inputs { active: &[0.3, 0.7, 0.9], inactive: &[] };
         let trace = tracer.run(|x, _| f(x), inputs, 1 << 20, Location::caller()).unwrap();
-        let all = repeats(trace.events, &|_| false, WORTH);
-        all.iter().map(|repeat| (repeat.start - 3, repeat.period, repeat.times)).collect()
+        let all = find_loops(trace.events, &|_| false, THRESHOLD);
+        all.iter().map(|range| (range.start - 3, range.period, range.times)).collect()
     }
 
     #[test]
@@ -315,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn of_loops_in_loops_the_outer_one_is_found_if_it_follows_rules() {
+    fn of_nested_loops_the_outer_one_is_found_if_it_follows_rules() {
         let nested = |x: &[Var], outer: usize, inner: usize, by: f64| {
             let mut state = x[0];
             for i in 0..outer {
@@ -373,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn guards_repeat_if_they_come_out_alike() {
+    fn guards_repeat_if_their_outcomes_are_equal() {
         let guarded = |bound: f64| {
             move |x: &[Var]| {
                 (0..20).fold(x[0], |sum, i| {

@@ -34,18 +34,18 @@ pub(super) fn folds(tree: &Tree, from: Instance, to: Instance) -> bool {
     pairs.any(|(&a, &b)| !tree.is_constant(a) && tree.is_constant(b))
 }
 
-/// The constants of `special` at the positions that are constants in `general`; `None` if `general`
+/// The constants of `specialisation` at the positions that are constants in `general`; `None` if `general`
 /// has others, or as many.
 pub(super) fn generalised(
-    special: &[Option<Value>],
+    specialisation: &[Option<Value>],
     general: &[Option<Value>],
 ) -> Option<Vec<Option<Value>>> {
-    let same_length = special.len() == general.len();
-    let mut pairs = special.iter().zip(general);
+    let same_length = specialisation.len() == general.len();
+    let mut pairs = specialisation.iter().zip(general);
     let is_general = same_length && pairs.clone().all(|(one, all)| all.is_none() || one.is_some());
     let is_other = pairs.any(|(one, all)| all.is_none() && one.is_some());
     (is_general && is_other)
-        .then(|| special.iter().zip(general).map(|(one, all)| all.and(*one)).collect())
+        .then(|| specialisation.iter().zip(general).map(|(one, all)| all.and(*one)).collect())
 }
 
 impl PathSharing<'_> {

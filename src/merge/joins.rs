@@ -2,71 +2,71 @@
 
 use smallvec::SmallVec;
 
-use super::notes::{Carried, Open};
+use super::buffers::{Carried, OpenRegion};
 use super::tree::{BasicBlock, End, ExitKey, Target, Value};
-use super::walk::{Stop, Walk, unmerge};
+use super::walk::{Mismatch, Walk, unmerge};
 use super::{UnmergedReason, place};
 use crate::op::Op;
 use crate::ssa::Place;
 use crate::trace::{Event, Operand, Role, Site, Trace};
 
 impl Walk<'_> {
-    pub(super) fn join(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
-        let carried = self.take_carried(trace);
+    pub(super) fn join(&mut self, trace: &Trace<'_>) -> Result<(), Mismatch> {
+        let carried = self.read_carried(trace);
         let result = self.join_with(trace, &carried);
         *self.carried = carried;
         result
     }
 
-    fn join_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
+    fn join_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Mismatch> {
         let event = trace.events.at(self.known.len());
         self.known.push(None);
         // The body of a loop ends with the loop.
-        let is_ended = |open: &Open| open.id == event.payload();
+        let is_ended = |open: &OpenRegion| open.id == event.payload();
         let last = self.open.iter().rposition(is_ended);
         let around =
             |level: usize| self.open[..level].iter().rev().take_while(|open| is_ended(open));
         match last.map(|level| level - around(level).count()) {
-            Some(level) => self.leave(level, Target::Join, trace, event.site(), carried),
-            None => self.copies(trace, carried),
+            Some(level) => self.exit_to(level, Target::Join, trace, event.site(), carried),
+            None => self.copy_carried(trace, carried),
         }
     }
 
-    pub(super) fn iterate(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
-        let carried = self.take_carried(trace);
+    pub(super) fn iterate(&mut self, trace: &Trace<'_>) -> Result<(), Mismatch> {
+        let carried = self.read_carried(trace);
         let result = self.iterate_with(trace, &carried);
         *self.carried = carried;
         result
     }
 
     /// The values and the state carried to the next event.
-    fn take_carried(&mut self, trace: &Trace<'_>) -> Carried {
+    fn read_carried(&mut self, trace: &Trace<'_>) -> Carried {
         let mut carried = core::mem::take(self.carried);
         carried.read(trace, self.known.len());
         carried
     }
 
-    fn iterate_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
+    fn iterate_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Mismatch> {
         let index = self.known.len();
         let event = trace.events.at(index);
         self.known.push(None);
         let (id, site) = (event.payload(), event.site());
         match self.open.iter().rposition(|open| open.is_body && open.id == id) {
-            Some(level) => self.leave(level, Target::Iterate, trace, site, carried)?,
-            None => self.copies(trace, carried)?,
+            Some(level) => self.exit_to(level, Target::Iterate, trace, site, carried)?,
+            None => self.copy_carried(trace, carried)?,
         }
-        if self.unmerged.contains(&site) || self.one_way.contains(index) {
+        if self.unmerged.contains(&site) || self.single_path.contains(index) {
             return Ok(());
         }
         self.enter(id, true, index, trace)?;
-        if event.is_whole() && carried.opaque.is_none() {
-            self.give_head(carried)?;
+        if event.has_complete_state() && carried.opaque.is_none() {
+            self.note_head_live_in(carried)?;
         }
         Ok(())
     }
 
     /// Copies carried values at a point where nothing is merged: x + -0.0.
-    fn copies(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
+    fn copy_carried(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Mismatch> {
         for index in self.known.len()..carried.end {
             let event = trace.events.at(index);
             if event.role() != Role::Phi {
@@ -89,14 +89,14 @@ impl Walk<'_> {
 
     /// Exits all open regions from number `level` on, to `target` of the outermost of them, with
     /// the carried values.
-    fn leave(
+    fn exit_to(
         &mut self,
         level: usize,
         target: Target,
         trace: &Trace<'_>,
         site: Site,
         carried: &Carried,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Mismatch> {
         let left = self.entries[self.open[level].entry].site;
         if let Some(opaque) = carried.opaque {
             let name = trace.opaque.iter().find(|(event, _)| *event as usize == opaque);
@@ -117,7 +117,7 @@ impl Walk<'_> {
             let exit = match self.tree.find_exit_to(instance, to, state, values.len()) {
                 Some(exit) => exit,
                 None => {
-                    self.must_grow(at)?;
+                    self.require_extension(at)?;
                     let (state, carried) = (SmallVec::from_slice(state), values.len());
                     self.tree.new_exit(instance, ExitKey { to, state, carried })
                 }
@@ -129,10 +129,10 @@ impl Walk<'_> {
             let Some(open) = self.open.pop() else { break };
             self.end_with(exit, &values, at)?;
             self.entries[open.entry].open = false;
-            if open.grew {
-                self.grew.push(open.instance);
+            if open.is_extended {
+                self.extended.push(open.instance);
                 if let Some(around) = self.open.last_mut() {
-                    around.grew = true;
+                    around.is_extended = true;
                 }
             }
             let tail = self.tail(&open, exit);
@@ -158,9 +158,9 @@ impl Walk<'_> {
         exit: usize,
         carried: &[Value],
         at: impl FnOnce() -> Place,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Mismatch> {
         if self.at_open_end() {
-            self.must_grow(at)?;
+            self.require_extension(at)?;
             let end = End::Exit { exit, values: SmallVec::from_slice(carried) };
             self.tree.set_end(self.basic_block, end);
             return Ok(());
@@ -171,20 +171,20 @@ impl Walk<'_> {
             {
                 Ok(())
             }
-            _ => Err(Stop::Divergent(at())),
+            _ => Err(Mismatch::Divergent(at())),
         }
     }
 
     /// The basic block after `exit` of `open`.
-    fn tail(&mut self, open: &Open, exit: usize) -> BasicBlock {
-        if let End::Region { tails, .. } = &self.tree.basic_blocks[open.home].end
+    fn tail(&mut self, open: &OpenRegion, exit: usize) -> BasicBlock {
+        if let End::Region { tails, .. } = &self.tree.basic_blocks[open.block].end
             && let Some(&tail) = tails.get(exit)
         {
             return tail;
         }
         // The exit is new, and the latest.
-        let tail = self.tree.new_stretch();
-        if let End::Region { tails, .. } = &mut self.tree.basic_blocks[open.home].end {
+        let tail = self.tree.new_basic_block();
+        if let End::Region { tails, .. } = &mut self.tree.basic_blocks[open.block].end {
             tails.push(tail);
         }
         tail

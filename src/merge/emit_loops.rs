@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::emit::Emitter;
-use super::repeat::{Part, Repeat, RepeatId, Slot};
+use super::trace_loop::{LoopStep, OperandRule, TraceLoop, TraceLoopId};
 use super::tree::{End, Origin, Tree, Value};
 use super::values::Place;
 use crate::entity::{Entity, PrimaryMap};
@@ -19,8 +19,8 @@ use crate::ssa::{self, AccessData, Array, ArrayData, Block, Item, Node, Table};
 /// The loops of the graph under construction.
 pub(super) struct Loops {
     /// For each step of each loop whether its last value is used after the loop.
-    lasts: PrimaryMap<RepeatId, Vec<bool>>,
-    made: HashMap<RepeatId, Made>,
+    lasts: PrimaryMap<TraceLoopId, Vec<bool>>,
+    made: HashMap<TraceLoopId, Made>,
     /// The arrays of active and of inactive inputs.
     rows: [Option<Array>; 2],
     histories: HashMap<Node, Array>,
@@ -52,10 +52,11 @@ enum Next {
 
 impl Loops {
     pub(super) fn of(tree: &Tree) -> Self {
-        let lasts = tree.repeats.values().map(|repeat| vec![false; repeat.body.len()]).collect();
+        let lasts =
+            tree.loops.values().map(|trace_loop| vec![false; trace_loop.body.len()]).collect();
         let (made, rows, histories) = (HashMap::new(), [None; 2], HashMap::new());
         let mut loops = Loops { lasts, made, rows, histories, elements: HashMap::new() };
-        if !tree.has_repeats() {
+        if !tree.has_loops() {
             return loops;
         }
         for origin in tree.values.origins() {
@@ -72,11 +73,13 @@ impl Loops {
                 End::Open | End::Region { .. } => {}
             }
         }
-        for slot in tree.repeats.values().flat_map(Repeat::slots) {
-            match slot {
-                Slot::Value { first, by: 0 } => loops.note(tree, *first),
-                Slot::Value { .. } | Slot::Table(_) => {}
-                Slot::Inside { firsts, .. } => firsts.iter().for_each(|&v| loops.note(tree, v)),
+        for operand_rule in tree.loops.values().flat_map(TraceLoop::operand_rules) {
+            match operand_rule {
+                OperandRule::Value { first, stride: 0 } => loops.note(tree, *first),
+                OperandRule::Value { .. } | OperandRule::Table(_) => {}
+                OperandRule::Body { initial, .. } => {
+                    initial.iter().for_each(|&v| loops.note(tree, v))
+                }
             }
         }
         loops
@@ -84,10 +87,10 @@ impl Loops {
 
     /// Notes a use of `value`.
     fn note(&mut self, tree: &Tree, value: Value) {
-        if let Place::Repeat(id) = tree.values.place(value) {
-            let (part, iteration) = tree.repeats[id].part(value);
-            if iteration + 1 == tree.repeats[id].times {
-                self.lasts[id][part] = true;
+        if let Place::Loop(id) = tree.values.place(value) {
+            let (step, iteration) = tree.loops[id].position_of(value);
+            if iteration + 1 == tree.loops[id].times {
+                self.lasts[id][step] = true;
             }
         }
     }
@@ -95,34 +98,34 @@ impl Loops {
 
 impl Emitter<'_> {
     /// Appends a loop to `block`.
-    pub(super) fn repeat(&mut self, id: RepeatId, block: Block) {
-        let repeat = &self.tree.repeats[id];
-        let sites = repeat.body.iter().find_map(|part| match part {
-            Part::Apply { site, .. } => Some(*site),
-            Part::Nothing => None,
+    pub(super) fn emit_loop(&mut self, id: TraceLoopId, block: Block) {
+        let trace_loop = &self.tree.loops[id];
+        let sites = trace_loop.body.iter().find_map(|step| match step {
+            LoopStep::Apply { site, .. } => Some(*site),
+            LoopStep::NoStep => None,
         });
         let place = sites.map(|site| self.place(site));
-        let (mut operands, mut nexts, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
-        for slot in repeat.slots() {
-            operands.push(self.slot(slot, block, &mut nexts, &mut firsts));
+        let (mut operands, mut nexts, mut initial) = (Vec::new(), Vec::new(), Vec::new());
+        for operand_rule in trace_loop.operand_rules() {
+            operands.push(self.operand_rule(operand_rule, block, &mut nexts, &mut initial));
         }
         let region = self.graph.push_region(block, None, place);
-        let last = u32::try_from(repeat.times - 1).unwrap_or(u32::MAX);
-        let entries = self.graph.make_loop(region, last.saturating_add(1), &firsts);
+        let last = u32::try_from(trace_loop.times - 1).unwrap_or(u32::MAX);
+        let entries = self.graph.make_loop(region, last.saturating_add(1), &initial);
         let number = self.graph.push_iteration(region);
         let body = self.graph.regions[region].root;
         let mut operands = operands.into_iter();
-        let mut nodes = Vec::with_capacity(repeat.body.len());
-        for part in &repeat.body {
-            let Part::Apply { op, slots, outcome, site } = part else {
+        let mut nodes = Vec::with_capacity(trace_loop.body.len());
+        for step in &trace_loop.body {
+            let LoopStep::Apply { op, operand_rules, outcome, site } = step else {
                 nodes.push(number);
                 continue;
             };
             let place = self.place(site);
             let mut args: SmallVec<[Node; 3]> = SmallVec::new();
-            for operand in operands.by_ref().take(slots.len()) {
+            for operand in operands.by_ref().take(operand_rules.len()) {
                 args.push(match operand {
-                    Operand::Own(part) => nodes[part],
+                    Operand::Own(step) => nodes[step],
                     Operand::Entry(entry) => entries[entry],
                     Operand::Node(node) => node,
                     Operand::Element(array, base, stride) => {
@@ -143,46 +146,46 @@ impl Emitter<'_> {
         let again = self.graph.push_apply(body, Op::Lt, &[number, most], place);
         let mut passed: SmallVec<[Node; 2]> = SmallVec::from_slice(&[again]);
         passed.extend(nexts.iter().map(|next| match *next {
-            Next::Own(part) => nodes[part],
+            Next::Own(step) => nodes[step],
             Next::Entry(entry) => entries[entry],
         }));
-        let parts = || (0..nodes.len()).filter(|&part| self.loops.lasts[id][part]);
-        passed.extend(parts().map(|part| nodes[part]));
+        let steps_used = || (0..nodes.len()).filter(|&step| self.loops.lasts[id][step]);
+        passed.extend(steps_used().map(|step| nodes[step]));
         self.graph.blocks[body].end = ssa::End::Return(passed);
         let mut lasts = nodes.clone();
-        for part in parts() {
-            lasts[part] = self.graph.push_phi(region);
+        for step in steps_used() {
+            lasts[step] = self.graph.push_phi(region);
         }
         self.loops.made.insert(id, Made { nodes, lasts });
     }
 
     /// The operand by `rule` for a loop at the end of `block`. It may need entry φs, with next
-    /// values `nexts` and first values `all_firsts`.
-    fn slot(
+    /// values `nexts` and first values `all_initial`.
+    fn operand_rule(
         &mut self,
-        slot: &Slot,
+        operand_rule: &OperandRule,
         block: Block,
         nexts: &mut Vec<Next>,
-        all_firsts: &mut Vec<Node>,
+        all_initial: &mut Vec<Node>,
     ) -> Operand {
-        match slot {
-            Slot::Value { first, by: 0 } => Operand::Node(self.node(*first, block)),
-            Slot::Value { first, by } => self.row(*first, *by),
-            Slot::Table(numbers) => {
+        match operand_rule {
+            OperandRule::Value { first, stride: 0 } => Operand::Node(self.node(*first, block)),
+            OperandRule::Value { first, stride } => self.row(*first, *stride),
+            OperandRule::Table(numbers) => {
                 let numbers = Table::from(Arc::clone(numbers));
                 let array = self.graph.arrays.push(ArrayData::Constants(numbers));
                 Operand::Element(array, 0, 1)
             }
-            Slot::Inside { at, distance: 0, .. } => Operand::Own(*at),
-            Slot::Inside { at, firsts, .. } => {
+            OperandRule::Body { at, distance: 0, .. } => Operand::Own(*at),
+            OperandRule::Body { at, initial, .. } => {
                 let (mut next, mut entry) = (Next::Own(*at), 0);
-                for &first in firsts.iter().rev() {
+                for &first in initial.iter().rev() {
                     let first = self.node(first, block);
-                    let mut known = nexts.iter().zip(&*all_firsts);
+                    let mut known = nexts.iter().zip(&*all_initial);
                     let same = known.position(|known| known == (&next, &first));
                     entry = same.unwrap_or_else(|| {
                         nexts.push(next);
-                        all_firsts.push(first);
+                        all_initial.push(first);
                         nexts.len() - 1
                     });
                     next = Next::Entry(entry);
@@ -193,7 +196,7 @@ impl Emitter<'_> {
     }
 
     /// The values `first + stride · iteration`: inputs, or values of an earlier loop.
-    fn row(&mut self, first: Value, by: i64) -> Operand {
+    fn row(&mut self, first: Value, stride: i64) -> Operand {
         let (index, tree) = (first.index(), self.tree);
         let (array, base, stride) = match tree.values.place(first) {
             Place::Origin(_) => {
@@ -204,14 +207,14 @@ impl Emitter<'_> {
                     let (first, count) = (row.start as u32, row.len() as u32);
                     graph.arrays.push(ArrayData::Inputs { first, count })
                 });
-                (array, index - row.start, by)
+                (array, index - row.start, stride)
             }
-            Place::Repeat(id) => {
-                let (part, iteration) = tree.repeats[id].part(first);
-                let node = self.loops.made.get(&id).map(|made| made.nodes[part]);
+            Place::Loop(id) => {
+                let (step, iteration) = tree.loops[id].position_of(first);
+                let node = self.loops.made.get(&id).map(|made| made.nodes[step]);
                 // Visible values have been emitted.
                 let Some(node) = node else { return Operand::Node(self.constant(f64::NAN)) };
-                (self.saved(node), iteration, by / tree.repeats[id].body.len() as i64)
+                (self.saved(node), iteration, stride / tree.loops[id].body.len() as i64)
             }
         };
         // Both fit, as there are fewer events than indices.
@@ -224,17 +227,17 @@ impl Emitter<'_> {
     }
 
     /// The node of `value`, which was computed in a loop, at the current end of `block`.
-    pub(super) fn repeated(&mut self, id: RepeatId, value: Value, block: Block) -> Node {
-        let repeat = &self.tree.repeats[id];
-        let (part, iteration) = repeat.part(value);
+    pub(super) fn loop_value(&mut self, id: TraceLoopId, value: Value, block: Block) -> Node {
+        let trace_loop = &self.tree.loops[id];
+        let (step, iteration) = trace_loop.position_of(value);
         let Some(made) = self.loops.made.get(&id) else { return self.constant(f64::NAN) };
-        if iteration + 1 == repeat.times {
-            return made.lasts[part];
+        if iteration + 1 == trace_loop.times {
+            return made.lasts[step];
         }
         if let Some(&element) = self.loops.elements.get(&(block, value)) {
             return element;
         }
-        let (node, place) = (made.nodes[part], self.graph.nodes[made.nodes[part]].place);
+        let (node, place) = (made.nodes[step], self.graph.nodes[made.nodes[step]].place);
         let array = self.saved(node);
         let data = AccessData { array, base: iteration as u32, strides: SmallVec::new() };
         let access = self.graph.accesses.push(data);

@@ -3,58 +3,58 @@
 use smallvec::SmallVec;
 
 use super::event::{Form, Kind, Step};
-use super::{Carried, Events, Operand, Role};
+use super::{CarriedValues, Events, Operand, Role};
 use crate::op::Op;
 
 /// The largest distance in iterations from a value to its use.
-pub(crate) const DISTANCE: usize = 4;
+pub(crate) const MAX_DISTANCE: usize = 4;
 /// The rules of operands are inferred from this many iterations.
-const FIRST: usize = DISTANCE + 1;
+const SAMPLE: usize = MAX_DISTANCE + 1;
 
 /// A loop in a trace: each iteration has the same events, and their operands follow rules.
 #[derive(Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct InductionPattern {
     pub(crate) times: usize,
     /// The events of one iteration.
-    pub(crate) body: Vec<Part>,
+    pub(crate) body: Vec<BodyEvent>,
 }
 
 /// An event of the loop body.
 #[derive(Debug)]
-pub(crate) enum Part {
+pub(crate) enum BodyEvent {
     /// No step: a constant used by a step, or an ignored mark.
-    Nothing,
+    NoStep,
     /// An applied primitive; for a guard, `outcome` is its outcome.
-    Step { op: Op, outcome: Option<bool>, slots: SmallVec<[Slot; 2]> },
+    Step { op: Op, outcome: Option<bool>, operand_rules: SmallVec<[OperandRule; 2]> },
 }
 
 /// The rule of an operand over the iterations.
 #[derive(Clone, Debug)]
-pub(crate) enum Slot {
+pub(crate) enum OperandRule {
     Constant(u64),
     /// A constant for each iteration.
     Table(Vec<u64>),
     /// An event before the loop: number `first + stride · iteration`.
     Event {
         first: u32,
-        by: i64,
+        stride: i64,
     },
     /// Event number `at` of the body, `distance` iterations earlier; in the first `distance`
     /// iterations the operands `initial`.
-    Inside {
+    Body {
         at: usize,
         distance: usize,
-        firsts: SmallVec<[Operand; 1]>,
+        initial: SmallVec<[Operand; 1]>,
     },
 }
 
-impl Pattern {
+impl InductionPattern {
     /// The values that its iterations carry.
-    pub(super) fn carried(&self) -> Carried<usize> {
-        let mut carried = Carried::new(self.body.len());
-        for (user, part) in self.body.iter().enumerate() {
-            for slot in part.slots() {
-                if let Slot::Inside { at, distance, .. } = *slot {
+    pub(super) fn carried(&self) -> CarriedValues<usize> {
+        let mut carried = CarriedValues::new(self.body.len());
+        for (user, event) in self.body.iter().enumerate() {
+            for operand_rule in event.operand_rules() {
+                if let OperandRule::Body { at, distance, .. } = *operand_rule {
                     carried.add(at, at, distance, user);
                 }
             }
@@ -63,37 +63,37 @@ impl Pattern {
     }
 }
 
-impl Part {
+impl BodyEvent {
     /// The operands.
-    pub(crate) fn slots(&self) -> &[Slot] {
+    pub(crate) fn operand_rules(&self) -> &[OperandRule] {
         match self {
-            Part::Nothing => &[],
-            Part::Step { slots, .. } => slots,
+            BodyEvent::NoStep => &[],
+            BodyEvent::Step { operand_rules, .. } => operand_rules,
         }
     }
 }
 
 /// The rule of one event of the body.
-struct Rule {
+struct EventRule {
     role: Role,
     kind: Kind,
     holds: bool,
     /// For each operand that is an event: its index in the next iteration, and the stride.
     next: [u32; 3],
-    by: [u32; 3],
+    stride: [u32; 3],
     bits: u64,
     /// The constants of all iterations so far, if they differ.
     table: Option<Vec<u64>>,
-    slots: SmallVec<[Slot; 2]>,
+    operand_rules: SmallVec<[OperandRule; 2]>,
 }
 
 /// The rules inferred from the first iterations of a loop.
-pub(crate) struct Opening<'a> {
+pub(crate) struct Induction<'a> {
     events: &'a Events,
-    passes: &'a dyn Fn(usize) -> bool,
+    is_ignored: &'a dyn Fn(usize) -> bool,
     start: usize,
     /// The rule of each event of the body.
-    rules: Vec<Rule>,
+    rules: Vec<EventRule>,
     /// The largest possible number of iterations.
     most: usize,
 }
@@ -101,91 +101,92 @@ pub(crate) struct Opening<'a> {
 /// Infers the rules of the loop that begins with event `start` and has this period, from its first
 /// iterations. `None` if they follow none, or if there are not more iterations than those; at most
 /// `most` are considered. Marks for which `is_ignored` holds are not part of the loop.
-pub(crate) fn opening<'a>(
+pub(crate) fn infer_induction<'a>(
     events: &'a Events,
-    passes: &'a dyn Fn(usize) -> bool,
+    is_ignored: &'a dyn Fn(usize) -> bool,
     start: usize,
     period: usize,
     most: usize,
-) -> Option<Opening<'a>> {
+) -> Option<Induction<'a>> {
     let mut most = most.min((events.len() - start) / period);
-    if most <= FIRST {
+    if most <= SAMPLE {
         return None;
     }
     let mut rules = Vec::with_capacity(period);
     for at in start..start + period {
-        let rule = rule(events, passes, start, period, at)?;
-        for slot in &rule.slots {
+        let rule = event_rule(events, is_ignored, start, period, at)?;
+        for operand_rule in &rule.operand_rules {
             // An operand from before the loop stays before the loop.
-            if let Slot::Event { first, by } = *slot
-                && by > 0
+            if let OperandRule::Event { first, stride } = *operand_rule
+                && stride > 0
             {
-                let room = (start - 1 - first as usize) / by as usize;
+                let room = (start - 1 - first as usize) / stride as usize;
                 most = most.min(room + 1);
             }
         }
         rules.push(rule);
     }
-    (most > FIRST).then_some(Opening { events, passes, start, rules, most })
+    (most > SAMPLE).then_some(Induction { events, is_ignored, start, rules, most })
 }
 
-impl Opening<'_> {
+impl Induction<'_> {
     /// The pattern of the first iterations alone.
-    pub(crate) fn first(&self) -> Option<Pattern> {
-        Some(Pattern { times: FIRST, body: self.body(FIRST)? })
+    pub(crate) fn first(&self) -> Option<InductionPattern> {
+        Some(InductionPattern { times: SAMPLE, body: self.body(SAMPLE)? })
     }
 
     /// The pattern of all iterations that follow the rules, at most `most`.
-    pub(crate) fn pattern(mut self, most: usize) -> Option<Pattern> {
+    pub(crate) fn pattern(mut self, most: usize) -> Option<InductionPattern> {
         let most = most.min(self.most);
-        if most <= FIRST {
+        if most <= SAMPLE {
             return None;
         }
-        let times = go_on(&mut self.rules, self.events, self.passes, self.start, most);
-        Some(Pattern { times, body: self.body(times)? })
+        let times =
+            matching_iterations(&mut self.rules, self.events, self.is_ignored, self.start, most);
+        Some(InductionPattern { times, body: self.body(times)? })
     }
 
     /// The body, for this number of iterations.
-    fn body(&self, times: usize) -> Option<Vec<Part>> {
+    fn body(&self, times: usize) -> Option<Vec<BodyEvent>> {
         let rules = &self.rules;
-        let constants = |rule: &Rule| match rule.table.as_ref().map(|table| &table[..times]) {
+        let constants = |rule: &EventRule| match rule.table.as_ref().map(|table| &table[..times]) {
             Some(table) if table.iter().any(|&bits| bits != rule.bits) => {
-                Slot::Table(table.to_vec())
+                OperandRule::Table(table.to_vec())
             }
-            _ => Slot::Constant(rule.bits),
+            _ => OperandRule::Constant(rule.bits),
         };
         let mut body = Vec::with_capacity(rules.len());
         for rule in rules {
             if !matches!(rule.role, Role::Apply | Role::Guard) {
-                body.push(Part::Nothing);
+                body.push(BodyEvent::NoStep);
                 continue;
             }
-            let mut slots = SmallVec::new();
-            for slot in &rule.slots {
-                slots.push(match slot {
-                    Slot::Constant(_) | Slot::Table(_) => constants(rule),
-                    &Slot::Inside { at, distance, .. } if rules[at].role == Role::Constant => {
+            let mut operand_rules = SmallVec::new();
+            for operand_rule in &rule.operand_rules {
+                operand_rules.push(match operand_rule {
+                    OperandRule::Constant(_) | OperandRule::Table(_) => constants(rule),
+                    &OperandRule::Body { at, distance, .. } if rules[at].role == Role::Constant => {
                         if distance > 0 {
                             return None;
                         }
                         constants(&rules[at])
                     }
-                    &Slot::Inside { at, .. } if !rules[at].is_step() => return None,
-                    Slot::Event { .. } | Slot::Inside { .. } => slot.clone(),
+                    &OperandRule::Body { at, .. } if !rules[at].is_step() => return None,
+                    OperandRule::Event { .. } | OperandRule::Body { .. } => operand_rule.clone(),
                 });
             }
             // The exponent of an integer power is part of the operation.
-            if rule.kind.op == Op::Powi && !matches!(slots[1], Slot::Constant(_)) {
+            if rule.kind.op == Op::Powi && !matches!(operand_rules[1], OperandRule::Constant(_)) {
                 return None;
             }
             let outcome = (rule.role == Role::Guard).then_some(rule.holds);
-            body.push(Part::Step { op: rule.kind.op, outcome, slots });
+            body.push(BodyEvent::Step { op: rule.kind.op, outcome, operand_rules });
         }
         Some(body)
     }
 }
 
-impl Rule {
+impl EventRule {
     fn is_step(&self) -> bool {
         matches!(self.role, Role::Apply | Role::Guard)
     }
@@ -216,8 +217,8 @@ impl Rule {
             }
             Form::ConstantFirst => step.first == self.next[1] && self.constant(step.payload, times),
         };
-        for (next, by) in self.next.iter_mut().zip(self.by) {
-            *next = next.wrapping_add(by);
+        for (next, stride) in self.next.iter_mut().zip(self.stride) {
+            *next = next.wrapping_add(stride);
         }
         fits
     }
@@ -240,21 +241,21 @@ impl Rule {
 
 /// Compares the iterations after the first ones with the rules; returns the number of iterations
 /// that follow them, at most `most`.
-fn go_on(
-    rules: &mut [Rule],
+fn matching_iterations(
+    rules: &mut [EventRule],
     events: &Events,
-    passes: &dyn Fn(usize) -> bool,
+    is_ignored: &dyn Fn(usize) -> bool,
     start: usize,
     most: usize,
 ) -> usize {
     let period = rules.len();
-    for times in FIRST..most {
+    for times in SAMPLE..most {
         let from = start + times * period;
         let steps = &events.steps[from..from + period];
         let values = &events.values[from..from + period];
         for (at, ((rule, step), &value)) in rules.iter_mut().zip(steps).zip(values).enumerate() {
             let is_mark =
-                || rule.role == Role::Enter && is_mark(step.kind.role) && passes(from + at);
+                || rule.role == Role::Enter && is_mark(step.kind.role) && is_ignored(from + at);
             if !is_mark() && !rule.follows(step, value, times) {
                 return times;
             }
@@ -268,22 +269,22 @@ fn is_mark(role: Role) -> bool {
 }
 
 /// Infers the rule of event `at` from the first iterations. Marks get the role [`Role::Enter`].
-fn rule(
+fn event_rule(
     events: &Events,
-    passes: &dyn Fn(usize) -> bool,
+    is_ignored: &dyn Fn(usize) -> bool,
     start: usize,
     period: usize,
     at: usize,
-) -> Option<Rule> {
-    let all = || (0..FIRST).map(|times| events.at(at + times * period));
-    let last = events.at(at + (FIRST - 1) * period);
+) -> Option<EventRule> {
+    let all = || (0..SAMPLE).map(|times| events.at(at + times * period));
+    let last = events.at(at + (SAMPLE - 1) * period);
     let (role, kind, holds) = (last.role(), last.step.kind, last.value() != 0.0);
-    let (next, by, bits, table, slots) = ([0; 3], [0; 3], 0, None, SmallVec::new());
-    let mut rule = Rule { role, kind, holds, next, by, bits, table, slots };
+    let (next, stride, bits, table, operand_rules) = ([0; 3], [0; 3], 0, None, SmallVec::new());
+    let mut rule = EventRule { role, kind, holds, next, stride, bits, table, operand_rules };
     if is_mark(role) {
         rule.role = Role::Enter;
         let pass = |times| is_mark(events.at(at + times * period).role());
-        let all = (0..FIRST).all(|times| pass(times) && passes(at + times * period));
+        let all = (0..SAMPLE).all(|times| pass(times) && is_ignored(at + times * period));
         return all.then_some(rule);
     }
     if !matches!(role, Role::Apply | Role::Guard | Role::Constant) {
@@ -303,21 +304,21 @@ fn rule(
         return values.all(|(times, bits)| rule.constant(bits, times)).then_some(rule);
     }
     for index in 0..last.operands().len() {
-        let mut operands = [Operand::Constant(0.0); FIRST];
+        let mut operands = [Operand::Constant(0.0); SAMPLE];
         for (operand, event) in operands.iter_mut().zip(all()) {
             *operand = event.operands().nth(index)?;
         }
-        let slot = slot(&operands, start, period)?;
-        match slot {
-            Slot::Event { first, by } => {
-                rule.next[index] = (i64::from(first) + by * FIRST as i64) as u32;
-                rule.by[index] = by as u32;
+        let operand_rule = operand_rule(&operands, start, period)?;
+        match operand_rule {
+            OperandRule::Event { first, stride } => {
+                rule.next[index] = (i64::from(first) + stride * SAMPLE as i64) as u32;
+                rule.stride[index] = stride as u32;
             }
-            Slot::Inside { at, distance, .. } => {
-                rule.next[index] = (start + at + (FIRST - distance) * period) as u32;
-                rule.by[index] = period as u32;
+            OperandRule::Body { at, distance, .. } => {
+                rule.next[index] = (start + at + (SAMPLE - distance) * period) as u32;
+                rule.stride[index] = period as u32;
             }
-            Slot::Constant(bits) => {
+            OperandRule::Constant(bits) => {
                 // One operand at most is a constant; its values may differ.
                 rule.bits = bits;
                 for (times, operand) in operands.iter().enumerate().skip(1) {
@@ -326,15 +327,15 @@ fn rule(
                     }
                 }
             }
-            Slot::Table(_) => return None,
+            OperandRule::Table(_) => return None,
         }
-        rule.slots.push(slot);
+        rule.operand_rules.push(operand_rule);
     }
     Some(rule)
 }
 
 /// Infers the rule of an operand from the first iterations. Constants may differ.
-fn slot(operands: &[Operand], start: usize, period: usize) -> Option<Slot> {
+fn operand_rule(operands: &[Operand], start: usize, period: usize) -> Option<OperandRule> {
     let inside = |operand: &Operand| match *operand {
         Operand::Event(event) if event as usize >= start => Some(event as usize - start),
         _ => None,
@@ -344,23 +345,23 @@ fn slot(operands: &[Operand], start: usize, period: usize) -> Option<Slot> {
         let (at, mut rest) = (first, operands[distance..].iter().enumerate());
         // It comes from the body as soon as an earlier iteration exists.
         let fits = at < period
-            && distance <= DISTANCE
+            && distance <= MAX_DISTANCE
             && rest.all(|(times, operand)| inside(operand) == Some(at + times * period));
-        let firsts = SmallVec::from_slice(&operands[..distance]);
-        return fits.then_some(Slot::Inside { at, distance, firsts });
+        let initial = SmallVec::from_slice(&operands[..distance]);
+        return fits.then_some(OperandRule::Body { at, distance, initial });
     }
     let (&first, &second) = (operands.first()?, operands.get(1)?);
     match (first, second) {
         (Operand::Constant(first), _) => {
             let all = operands.iter().all(|operand| matches!(operand, Operand::Constant(_)));
-            all.then_some(Slot::Constant(first.to_bits()))
+            all.then_some(OperandRule::Constant(first.to_bits()))
         }
         (Operand::Event(first), Operand::Event(second)) => {
-            let by = i64::from(second) - i64::from(first);
-            let expected = |times: usize| i64::from(first) + by * times as i64;
+            let stride = i64::from(second) - i64::from(first);
+            let expected = |times: usize| i64::from(first) + stride * times as i64;
             let mut all = operands.iter().enumerate();
             let fits = |(times, operand): (usize, &Operand)| matches!(*operand, Operand::Event(event) if i64::from(event) == expected(times));
-            all.all(fits).then_some(Slot::Event { first, by })
+            all.all(fits).then_some(OperandRule::Event { first, stride })
         }
         (Operand::Event(_), Operand::Constant(_)) => None,
     }

@@ -15,47 +15,47 @@ use crate::trace::Site;
 
 entity!(
     /// A loop in the merged traces.
-    RepeatId,
+    TraceLoopId,
     "t"
 );
 
 /// A loop: the same steps, a number of times.
 #[derive(Clone, Debug)]
-pub(super) struct Repeat {
+pub(super) struct TraceLoop {
     /// The value of the first step of the first iteration. The others follow, one for each step of
     /// each iteration.
     pub(super) first: Value,
     pub(super) times: usize,
     /// True if it reads values of another loop with a stride.
-    pub(super) goes_through_values: bool,
+    pub(super) reads_with_stride: bool,
     /// True if it was split from a longer loop.
-    pub(super) is_piece: bool,
+    pub(super) is_split_off: bool,
     /// The steps of an iteration.
-    pub(super) body: Vec<Part>,
+    pub(super) body: Vec<LoopStep>,
 }
 
 /// A step of each iteration.
 #[derive(Clone, Debug)]
-pub(super) enum Part {
+pub(super) enum LoopStep {
     /// No step, and a value that is never used.
-    Nothing,
+    NoStep,
     /// Applies a primitive; a guard of it follows if there is an outcome.
-    Apply { op: Op, slots: SmallVec<[Slot; 2]>, outcome: Option<bool>, site: Site },
+    Apply { op: Op, operand_rules: SmallVec<[OperandRule; 2]>, outcome: Option<bool>, site: Site },
 }
 
 /// The rule of an operand over the iterations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(super) enum OperandRule {
     /// The value `first + stride · iteration`.
-    Value { first: Value, by: i64 },
+    Value { first: Value, stride: i64 },
     /// A constant for each iteration.
     Table(Arc<[u64]>),
     /// The value of step `at` of the body, `distance` iterations earlier; in the first `distance`
     /// iterations the values `initial`.
-    Inside { at: usize, distance: usize, firsts: SmallVec<[Value; 1]> },
+    Body { at: usize, distance: usize, initial: SmallVec<[Value; 1]> },
 }
 
-impl Repeat {
+impl TraceLoop {
     /// The number of its values.
     pub(super) fn len(&self) -> usize {
         self.body.len() * self.times
@@ -67,28 +67,28 @@ impl Repeat {
     }
 
     /// The step and the iteration of `value`, one of its values.
-    pub(super) fn part(&self, value: Value) -> (usize, usize) {
+    pub(super) fn position_of(&self, value: Value) -> (usize, usize) {
         let index = value.index() - self.first.index();
         (index % self.body.len(), index / self.body.len())
     }
 
     /// The number of steps if all iterations are peeled.
     pub(super) fn steps(&self) -> usize {
-        let steps = self.body.iter().map(|part| match part {
-            Part::Nothing => 0,
-            Part::Apply { outcome: None, .. } => 1,
-            Part::Apply { outcome: Some(_), .. } => 2,
+        let steps = self.body.iter().map(|step| match step {
+            LoopStep::NoStep => 0,
+            LoopStep::Apply { outcome: None, .. } => 1,
+            LoopStep::Apply { outcome: Some(_), .. } => 2,
         });
         steps.sum::<usize>().saturating_mul(self.times)
     }
 
     /// The operands of all steps.
-    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
-        let slots = self.body.iter().map(|part| match part {
-            Part::Nothing => &[][..],
-            Part::Apply { slots, .. } => &slots[..],
+    pub(super) fn operand_rules(&self) -> impl Iterator<Item = &OperandRule> {
+        let operand_rules = self.body.iter().map(|step| match step {
+            LoopStep::NoStep => &[][..],
+            LoopStep::Apply { operand_rules, .. } => &operand_rules[..],
         });
-        slots.flatten()
+        operand_rules.flatten()
     }
 }
 
@@ -97,12 +97,12 @@ impl Tree {
     pub(super) fn weight(&self, step: &Step) -> usize {
         match *step {
             Step::Value(_) | Step::Guard { .. } => 1,
-            Step::Repeat(repeat) => self.repeats[repeat].steps(),
+            Step::Loop(trace_loop) => self.loops[trace_loop].steps(),
         }
     }
 
     /// Tests whether any step is a loop.
-    pub(super) fn has_repeats(&self) -> bool {
-        self.repeats.values().any(|repeat| repeat.times > 0)
+    pub(super) fn has_loops(&self) -> bool {
+        self.loops.values().any(|trace_loop| trace_loop.times > 0)
     }
 }

@@ -3,51 +3,55 @@
 
 use smallvec::SmallVec;
 
-use super::notes::Carried;
-use super::tree::{Instance, Knowledge, LiveIn, Origin, Value};
-use super::walk::{Stop, Walk};
-use crate::trace::{ForJumps, Operand, Trace};
+use super::buffers::Carried;
+use super::tree::{Instance, LiveIn, LiveInState, Origin, Value};
+use super::walk::{Mismatch, Walk};
+use crate::trace::{JumpCapture, Operand, Trace};
 
 /// What live-in values determine.
 #[derive(Clone, Copy)]
-enum About {
+enum CaptureScope {
     /// The whole region.
-    All,
+    Region,
     /// The values carried by its jumps.
     Jumps,
 }
 
 impl Walk<'_> {
     /// Notes the live-in values of the region that is being entered.
-    pub(super) fn give(
+    pub(super) fn note_live_in(
         &mut self,
         instance: Instance,
         event: usize,
         trace: &Trace<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Mismatch> {
         let Some((key, captured)) = trace.captured(event) else { return Ok(()) };
         let jumps = trace.captured_for_jumps(event);
-        self.give_operands(instance, key, captured, About::All)?;
-        let Some(ForJumps { key, goals, operands }) = jumps else { return Ok(()) };
-        let goal = |operand: &Operand| match *operand {
-            Operand::Event(id) => self.opened(u64::from(id)),
+        self.note_operands(instance, key, captured, CaptureScope::Region)?;
+        let Some(JumpCapture { key, targets, operands }) = jumps else { return Ok(()) };
+        let target = |operand: &Operand| match *operand {
+            Operand::Event(id) => self.open_instance(u64::from(id)),
             Operand::Constant(_) => None,
         };
-        if !goals.iter().map(goal).eq(self.tree.instances[instance].goals.iter().copied()) {
-            let goals: SmallVec<[Option<Instance>; 1]> = goals.iter().map(goal).collect();
-            self.tree.instances[instance].goals = goals;
+        if !targets
+            .iter()
+            .map(target)
+            .eq(self.tree.instances[instance].jump_targets.iter().copied())
+        {
+            let targets: SmallVec<[Option<Instance>; 1]> = targets.iter().map(target).collect();
+            self.tree.instances[instance].jump_targets = targets;
         }
-        self.give_operands(instance, key, operands, About::Jumps)
+        self.note_operands(instance, key, operands, CaptureScope::Jumps)
     }
 
     /// Notes live-in values of `instance`: these operands, and static state with this hash.
-    fn give_operands(
+    fn note_operands(
         &mut self,
         instance: Instance,
         key: u64,
         operands: &[Operand],
-        about: About,
-    ) -> Result<(), Stop> {
+        scope: CaptureScope,
+    ) -> Result<(), Mismatch> {
         let mut captured = core::mem::take(self.captured);
         captured.clear();
         for &operand in operands {
@@ -57,20 +61,20 @@ impl Walk<'_> {
             });
         }
         let live_in = (captured.len() == operands.len()).then_some(&captured[..]);
-        let result = self.give_to(instance, None, &[key], live_in, about);
+        let result = self.note_live_in_of(instance, None, &[key], live_in, scope);
         *self.captured = captured;
         result
     }
 
     /// The instance of the open region with this id.
-    fn opened(&self, id: u64) -> Option<Instance> {
+    fn open_instance(&self, id: u64) -> Option<Instance> {
         let open = self.open.iter().find(|open| open.id == id && !open.is_body);
         open.map(|open| open.instance)
     }
 
     /// Notes the live-in values of the iteration that has just begun: the values carried to the
     /// loop head determine how the loop continues.
-    pub(super) fn give_head(&mut self, carried: &Carried) -> Result<(), Stop> {
+    pub(super) fn note_head_live_in(&mut self, carried: &Carried) -> Result<(), Mismatch> {
         let Some(instance) = self.open.last().map(|open| open.instance) else { return Ok(()) };
         let mut captured = core::mem::take(self.captured);
         captured.clear();
@@ -79,7 +83,7 @@ impl Walk<'_> {
             captured.extend(self.known.get(phi).map(|known| known.value).filter(|&value| {
                 matches!(
                     self.tree.values[value],
-                    Origin::Carried | Origin::Apply(..) | Origin::Repeated
+                    Origin::Carried | Origin::Apply(..) | Origin::InLoop
                 )
             }));
         }
@@ -87,7 +91,8 @@ impl Walk<'_> {
         if captured.len() == carried.phis.len() {
             let of = self.tree.instances[instance].parent;
             let live_in = Some(&captured[..]);
-            result = self.give_to(instance, of, &carried.state, live_in, About::All);
+            result =
+                self.note_live_in_of(instance, of, &carried.state, live_in, CaptureScope::Region);
         }
         *self.captured = captured;
         result
@@ -95,46 +100,46 @@ impl Walk<'_> {
 
     /// Notes the live-in values of `instance`, a region or an iteration of loop `of`. `captured` is
     /// `None` if the tree has no value for one of them.
-    fn give_to(
+    fn note_live_in_of(
         &mut self,
         instance: Instance,
         of: Option<Instance>,
         state: &[u64],
         captured: Option<&[Value]>,
-        about: About,
-    ) -> Result<(), Stop> {
+        scope: CaptureScope,
+    ) -> Result<(), Mismatch> {
         let data = &self.tree.instances[instance];
         let (site, is_shared) = (data.site, data.is_shared);
-        let before = match about {
-            About::All => &data.live_in,
-            About::Jumps => &data.for_jumps,
+        let before = match scope {
+            CaptureScope::Region => &data.live_in,
+            CaptureScope::Jumps => &data.jump_live_in,
         };
         match (before, captured) {
-            (Knowledge::LiveIn(before), Some(captured)) if before.is(of, state, captured) => {}
-            (Knowledge::Nothing, Some(captured)) => {
+            (LiveInState::Known(before), Some(captured)) if before.is(of, state, captured) => {}
+            (LiveInState::Unknown, Some(captured)) => {
                 let (state, captured) = (SmallVec::from_slice(state), captured.to_vec());
-                let live_in = Knowledge::LiveIn(LiveIn { of, state, captured });
-                self.note_given(instance, about, live_in);
+                let live_in = LiveInState::Known(LiveIn { of, state, captured });
+                self.set_live_in(instance, scope, live_in);
             }
             // It depends on something that is dead after it or that was not captured; paths of
             // other instances must not be used here.
             _ => {
-                if !matches!(before, Knowledge::Varying) {
-                    self.note_given(instance, about, Knowledge::Varying);
+                if !matches!(before, LiveInState::Varying) {
+                    self.set_live_in(instance, scope, LiveInState::Varying);
                 }
                 if is_shared {
-                    return Err(Stop::Unshare(site));
+                    return Err(Mismatch::WrongSharing(site));
                 }
             }
         }
         Ok(())
     }
 
-    fn note_given(&mut self, instance: Instance, about: About, live_in: Knowledge) {
+    fn set_live_in(&mut self, instance: Instance, scope: CaptureScope, live_in: LiveInState) {
         let data = &mut self.tree.instances[instance];
-        match about {
-            About::All => data.live_in = live_in,
-            About::Jumps => data.for_jumps = live_in,
+        match scope {
+            CaptureScope::Region => data.live_in = live_in,
+            CaptureScope::Jumps => data.jump_live_in = live_in,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::trace::{Role, Site, Trace};
 
 /// The tree's value for an event.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct EventValue {
     pub(super) value: Value,
     /// The number of the region entry in which it was computed.
     pub(super) entry: usize,
@@ -18,26 +18,26 @@ pub(super) struct Known {
 
 /// The tree's values for the events so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KnownEvents {
+pub(super) struct EventValues {
     /// Those of events that were walked one by one.
-    single: Vec<Option<Known>>,
+    single: Vec<Option<EventValue>>,
     /// Those of events that were walked as loops, in order.
-    repeats: Vec<KnownRepeat>,
+    loops: Vec<KnownLoop>,
     len: usize,
 }
 
 /// The events of a loop that was walked as a whole.
 #[derive(Clone, Copy, Debug)]
-struct KnownRepeat {
+struct KnownLoop {
     start: usize,
     end: usize,
     /// The value of the first event; those of the others follow.
-    first: Known,
+    first: EventValue,
     /// The number of events before it that were walked one by one.
     single: usize,
 }
 
-impl KnownEvents {
+impl EventValues {
     /// The number of events.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -45,46 +45,46 @@ impl KnownEvents {
 
     pub(super) fn clear(&mut self) {
         self.single.clear();
-        self.repeats.clear();
+        self.loops.clear();
         self.len = 0;
     }
 
     /// Adds the next event, with its value if it has one.
-    pub(super) fn push(&mut self, known: Option<Known>) {
+    pub(super) fn push(&mut self, known: Option<EventValue>) {
         self.single.push(known);
         self.len += 1;
     }
 
     /// Adds the next `count` events, whose values are `first` and those that follow it.
-    pub(super) fn push_repeat(&mut self, first: Known, count: usize) {
+    pub(super) fn push_loop(&mut self, first: EventValue, count: usize) {
         let (start, end) = (self.len, self.len + count);
-        self.repeats.push(KnownRepeat { start, end, first, single: self.single.len() });
+        self.loops.push(KnownLoop { start, end, first, single: self.single.len() });
         self.len = end;
     }
 
     /// The value of this event.
-    pub(super) fn get(&self, event: usize) -> Option<Known> {
-        let Some(repeat) = self.before(event) else { return self.single.get(event).copied()? };
-        match event.checked_sub(repeat.end) {
-            Some(behind) => self.single.get(repeat.single + behind).copied()?,
+    pub(super) fn get(&self, event: usize) -> Option<EventValue> {
+        let Some(trace_loop) = self.before(event) else { return self.single.get(event).copied()? };
+        match event.checked_sub(trace_loop.end) {
+            Some(behind) => self.single.get(trace_loop.single + behind).copied()?,
             None => {
-                let value = repeat.first.value.index() + (event - repeat.start);
-                Some(Known { value: Value::from_index(value), ..repeat.first })
+                let value = trace_loop.first.value.index() + (event - trace_loop.start);
+                Some(EventValue { value: Value::from_index(value), ..trace_loop.first })
             }
         }
     }
 
     /// The events around this one whose values follow one another; `None` if it was walked by
     /// itself.
-    pub(super) fn repeat_around(&self, event: usize) -> Option<Range<usize>> {
-        let repeat = self.before(event).filter(|repeat| event < repeat.end)?;
-        Some(repeat.start..repeat.end)
+    pub(super) fn loop_around(&self, event: usize) -> Option<Range<usize>> {
+        let trace_loop = self.before(event).filter(|trace_loop| event < trace_loop.end)?;
+        Some(trace_loop.start..trace_loop.end)
     }
 
     /// The last loop that begins with this event or before.
-    fn before(&self, event: usize) -> Option<&KnownRepeat> {
-        let next = self.repeats.partition_point(|repeat| repeat.start <= event);
-        self.repeats.get(next.checked_sub(1)?)
+    fn before(&self, event: usize) -> Option<&KnownLoop> {
+        let next = self.loops.partition_point(|trace_loop| trace_loop.start <= event);
+        self.loops.get(next.checked_sub(1)?)
     }
 }
 
@@ -97,16 +97,16 @@ pub(super) struct Entry {
 
 /// A region that has been entered and not exited.
 #[derive(Clone, Debug)]
-pub(super) struct Open {
+pub(super) struct OpenRegion {
     /// The id of the region in this run; the body of a loop has that of the loop.
     pub(super) id: u64,
     pub(super) is_body: bool,
     pub(super) instance: Instance,
     /// The basic block that ends with it.
-    pub(super) home: BasicBlock,
+    pub(super) block: BasicBlock,
     pub(super) entry: usize,
     /// True if the trace has extended it.
-    pub(super) grew: bool,
+    pub(super) is_extended: bool,
 }
 
 /// The values and state carried to a point, as recorded.
@@ -122,15 +122,15 @@ pub(super) struct Carried {
 
 /// The buffers of a walk, kept for their memory.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Notes {
+pub(super) struct WalkBuffers {
     /// The value of each event so far; guards and marks have none.
-    pub(super) known: KnownEvents,
+    pub(super) known: EventValues,
     pub(super) entries: Vec<Entry>,
-    pub(super) open: Vec<Open>,
+    pub(super) open: Vec<OpenRegion>,
     /// The instances that were extended.
-    pub(super) grew: Vec<Instance>,
+    pub(super) extended: Vec<Instance>,
     /// The events that begin regions and iterations with a single path.
-    pub(super) one_way: OneWay,
+    pub(super) single_path: SinglePaths,
     /// The values carried to the current point, the tree's values for them, and live-in values.
     pub(super) carried: Carried,
     pub(super) values: Vec<Value>,
@@ -139,7 +139,7 @@ pub(super) struct Notes {
 
 /// The events that begin regions and iterations with a single path.
 #[derive(Clone, Debug, Default)]
-pub(super) struct OneWay {
+pub(super) struct SinglePaths {
     events: Events,
     /// For each open region the events that began it and its latest iteration; empty between walks.
     begun: HashMap<u64, (usize, Option<usize>)>,
@@ -183,7 +183,7 @@ impl Carried {
     }
 }
 
-impl OneWay {
+impl SinglePaths {
     /// Tests whether this event begins a region or iteration with a single path.
     pub(super) fn contains(&self, event: usize) -> bool {
         self.events.contains(event)
@@ -191,7 +191,7 @@ impl OneWay {
 
     /// Finds these events in `trace`, by the marks at which the regions and iterations end.
     pub(super) fn find(&mut self, trace: &Trace<'_>) {
-        let OneWay { events, begun } = self;
+        let SinglePaths { events, begun } = self;
         events.words.clear();
         begun.clear();
         for event in trace.events.marks() {
@@ -203,12 +203,12 @@ impl OneWay {
                 }
                 Role::Iterate => {
                     let Some((_, iteration)) = begun.get_mut(&id) else { continue };
-                    let begun = iteration.replace(index).filter(|_| event.has_one_way());
+                    let begun = iteration.replace(index).filter(|_| event.has_single_path());
                     begun.into_iter().for_each(|index| events.insert(index));
                 }
                 Role::Join => {
                     let Some((region, iteration)) = begun.remove(&id) else { continue };
-                    if event.has_one_way() {
+                    if event.has_single_path() {
                         events.insert(region);
                         iteration.into_iter().for_each(|index| events.insert(index));
                     }
