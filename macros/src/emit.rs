@@ -3,15 +3,15 @@
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 
-use crate::captures::Given;
-use crate::log::{Element, Kind, Log, Point, Way};
-use crate::suspects::{Ask, Suspect};
+use crate::captures::LiveIns;
+use crate::log::{Element, Kind, Log, Point, Projection};
+use crate::mutators::{Ask, Mutator};
 
 const POINT: &str = "__phigrad_point_";
-const SUSPECTS: &str = "__phigrad_suspects_";
+const MUTATORS: &str = "__phigrad_mutators_";
 const JUMPS: &str = "__phigrad_jumps_";
 const CAPTURED: &str = "__phigrad_captured_by_";
-const GIVEN: &str = "__phigrad_given_";
+const LIVE_INS: &str = "__phigrad_live_ins_";
 /// The number of bits; the last one is shared by all further variables.
 const LAST_BIT: usize = 63;
 
@@ -45,20 +45,21 @@ fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
         let unknown = |kind: &Kind| matches!(kind, Kind::Unknown(_));
         let unknown = log.entries[start..end].iter().any(|entry| unknown(&entry.kind));
         Some(quote_spanned!(site()=> (#unknown #(| #questions)*)))
-    } else if let Some(number) = text.strip_prefix(GIVEN) {
+    } else if let Some(number) = text.strip_prefix(LIVE_INS) {
         let (point, name) = (point(number)?, quote!(capture));
-        let given = log.given(point).map(|given| capture(log, &given, &name, &quote!()));
-        let reach = given.is_some().then(|| log.given_to_jumps(point)).flatten();
-        let reach = reach.map(|(goals, given)| {
-            let goals = goals.iter().map(|&goal| match goal {
+        let live_ins =
+            log.live_ins(point).map(|live_ins| capture(log, &live_ins, &name, &quote!()));
+        let reach = live_ins.is_some().then(|| log.jump_live_ins(point)).flatten();
+        let reach = reach.map(|(targets, live_ins)| {
+            let targets = targets.iter().map(|&target| match target {
                 0 => format_ident!("__phigrad_body", span = site()),
-                goal => format_ident!("__phigrad_region_{goal}", span = site()),
+                target => format_ident!("__phigrad_region_{target}", span = site()),
             });
-            capture(log, &given, &quote!(capture_for_jumps), &quote!([#(#goals),*],))
+            capture(log, &live_ins, &quote!(capture_for_jumps), &quote!([#(#targets),*],))
         });
-        Some(quote!(#given #reach))
+        Some(quote!(#live_ins #reach))
     } else {
-        Some(ask(log, point(text.strip_prefix(SUSPECTS)?)?))
+        Some(ask(log, point(text.strip_prefix(MUTATORS)?)?))
     }
 }
 
@@ -78,7 +79,8 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
         .then(|| quote_spanned!(site()=> let _ = __phigrad_value;));
     let carried = log.carried(point).into_iter().map(|carried| {
         let binding = &log.bindings[carried.variable];
-        let (name, fields, assigned) = (&binding.name, &carried.way.fields, carried.assigned);
+        let (name, fields, assigned) =
+            (&binding.name, &carried.projection.fields, carried.assigned);
         let mut text = name.to_string();
         for field in fields {
             text += &format!(".{}", field.to_token_stream());
@@ -90,7 +92,7 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
         let site = site().located_at(name.span());
         let item = (point.memory.is_some() && binding.item)
             .then(|| quote_spanned!(site=> __phigrad_to.item();));
-        let index = carried.way.element.map(|element| index(log, &element));
+        let index = carried.projection.element.map(|element| index(log, &element));
         let content = match (carried.opaque, index) {
             (false, Some(index)) => quote_spanned! {site=>
                 (&mut &mut ::phigrad::flow::Element(#access, &#index)).hand_over(__phigrad_to);
@@ -102,12 +104,12 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
         };
         quote_spanned!(site=> __phigrad_to.variable(#text, #assigned); #item #content)
     });
-    let suspects = log.points.get(point.suspects_of).map(|point| log.suspects(point));
-    let suspects = suspects.unwrap_or_default();
-    let suspects = suspects.iter().enumerate().map(|(index, suspect)| {
+    let mutators = log.points.get(point.mutators_of).map(|point| log.mutators(point));
+    let mutators = mutators.unwrap_or_default();
+    let mutators = mutators.iter().enumerate().map(|(index, mutator)| {
         let (bit, text) =
-            (index.min(LAST_BIT) as u32, log.bindings[suspect.variable].name.to_string());
-        quote_spanned!(site()=> __phigrad_to.suspect(#bit, #text);)
+            (index.min(LAST_BIT) as u32, log.bindings[mutator.variable].name.to_string());
+        quote_spanned!(site()=> __phigrad_to.mutator(#bit, #text);)
     });
     let methods = log.methods(point).into_iter().map(|(variable, number)| {
         let (bit, text) = (number.min(LAST_BIT) as u32, log.bindings[variable].name.to_string());
@@ -119,7 +121,7 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
     });
     let remember =
         point.memory.as_ref().map(|m| quote_spanned!(site()=> __phigrad_to.remember(&#m);));
-    quote_spanned!(site()=> let _ = &__phigrad_to; #ignored #value #(#carried)* #(#suspects)* #(#methods)* #(#unknown)* #remember)
+    quote_spanned!(site()=> let _ = &__phigrad_to; #ignored #value #(#carried)* #(#mutators)* #(#methods)* #(#unknown)* #remember)
 }
 
 fn index(log: &Log, element: &Element) -> TokenStream {
@@ -140,14 +142,19 @@ pub fn noted(number: usize, receiver: &syn::Expr, call: &syn::Expr) -> TokenStre
 }
 
 /// Captures live-in values by this method.
-fn capture(log: &Log, given: &Given, method: &TokenStream, goals: &TokenStream) -> TokenStream {
-    let pairs = given.pairs.iter().map(|(one, other)| {
+fn capture(
+    log: &Log,
+    live_ins: &LiveIns,
+    method: &TokenStream,
+    targets: &TokenStream,
+) -> TokenStream {
+    let pairs = live_ins.pairs.iter().map(|(one, other)| {
         let (one, other) = (index(log, one), index(log, other));
         quote_spanned! {site()=>
             (&::phigrad::flow::SameIndex(&#one, &#other)).show(__phigrad_to);
         }
     });
-    let places = given.places.iter().map(|(variable, Way { fields, element })| {
+    let places = live_ins.places.iter().map(|(variable, Projection { fields, element })| {
         let name = &log.bindings[*variable].name;
         match element.as_ref().map(|element| index(log, element)) {
             Some(index) => quote_spanned! {site()=>
@@ -159,7 +166,7 @@ fn capture(log: &Log, given: &Given, method: &TokenStream, goals: &TokenStream) 
         }
     });
     quote_spanned! {site()=>
-        .#method(#goals |__phigrad_to| {
+        .#method(#targets |__phigrad_to| {
             // The type of a closure depends on all generic parameters of the function.
             __phigrad_to.code(&|| {});
             #(#pairs)*
@@ -170,16 +177,16 @@ fn capture(log: &Log, given: &Given, method: &TokenStream, goals: &TokenStream) 
 
 /// The bits of the mutators of the region that ends at `point`.
 fn ask(log: &Log, point: &Point) -> TokenStream {
-    let bits = log.suspects(point).into_iter().enumerate().map(|(index, suspect)| {
-        let (question, bit) = (question(log, &suspect), index.min(LAST_BIT));
+    let bits = log.mutators(point).into_iter().enumerate().map(|(index, mutator)| {
+        let (question, bit) = (question(log, &mutator), index.min(LAST_BIT));
         quote_spanned!(site()=> | ((#question as u64) << #bit))
     });
     quote_spanned!(site()=> 0u64 #(#bits)*)
 }
 
-fn question(log: &Log, suspect: &Suspect) -> TokenStream {
-    let (name, fields) = (&log.bindings[suspect.variable].name, &suspect.fields);
-    let look = |of: TokenStream| match suspect.missing {
+fn question(log: &Log, mutator: &Mutator) -> TokenStream {
+    let (name, fields) = (&log.bindings[mutator.variable].name, &mutator.fields);
+    let look = |of: TokenStream| match mutator.missing {
         false => quote_spanned!(site()=> ::core::option::Option::Some(&#of)),
         // Unreachable code has a type, and borrows nothing.
         true => quote_spanned! {site()=>
@@ -193,7 +200,7 @@ fn question(log: &Log, suspect: &Suspect) -> TokenStream {
         let of = look(of);
         quote_spanned!(site()=> (&&::phigrad::flow::Hold(#of)).holds())
     };
-    match suspect.ask {
+    match mutator.ask {
         Ask::Reaches => {
             let of = look(quote!(#name #(.#fields)*));
             quote_spanned!(site()=> (&::phigrad::flow::Reach(#of)).reaches())
@@ -201,7 +208,7 @@ fn question(log: &Log, suspect: &Suspect) -> TokenStream {
         Ask::Holds => holds(quote!(#name #(.#fields)*)),
         Ask::HoldsBehind => holds(quote!(*#name)),
         Ask::Captured => {
-            let closure = log.closures.iter().position(|closure| closure.0 == suspect.variable);
+            let closure = log.closures.iter().position(|closure| closure.0 == mutator.variable);
             let local =
                 closure.map(|index| format_ident!("__phigrad_holds_{index}", span = site()));
             local.map_or(quote!(true), |local| quote!(#local))

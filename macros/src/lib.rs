@@ -6,16 +6,16 @@ mod borrows;
 mod captures;
 mod derive;
 mod emit;
+mod flow_graph;
+mod liveness;
 mod log;
-mod needs;
+mod mutators;
 mod places;
 mod shape;
-mod suspects;
 mod tokens;
 mod traced;
 mod types;
 mod walk;
-mod ways;
 
 /// Derives `phigrad::Carry` for a struct or an enum, field by field.
 #[proc_macro_derive(Carry)]

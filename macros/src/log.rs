@@ -6,8 +6,8 @@ use core::ops::Range;
 use proc_macro2::Ident;
 use syn::Member;
 
-use crate::captures::{Keep, Mention};
-use crate::ways::{Place, Ways};
+use crate::captures::{LongBorrow, Mention};
+use crate::flow_graph::{FlowGraph, Location};
 
 /// A variable: its index in [`Log::bindings`].
 pub type Variable = usize;
@@ -51,7 +51,7 @@ pub struct Binding {
 
 /// A projection of a variable: a field path, or an element of it.
 #[derive(Clone, Default, PartialEq)]
-pub struct Way {
+pub struct Projection {
     pub fields: Vec<Member>,
     pub element: Option<Element>,
 }
@@ -63,14 +63,14 @@ pub enum Element {
     Number(usize),
 }
 
-impl Way {
+impl Projection {
     /// Tests whether it is the whole variable.
     pub fn is_whole(&self) -> bool {
         self.fields.is_empty() && self.element.is_none()
     }
 
     /// Tests whether `inner` lies in this projection.
-    pub fn covers(&self, part: &Way) -> bool {
+    pub fn covers(&self, part: &Projection) -> bool {
         self == part || (self.element.is_none() && part.fields.starts_with(&self.fields))
     }
 }
@@ -82,12 +82,12 @@ pub enum Kind {
     Read,
     /// Its projection is accessible; unless its type is known to be plain, something may change
     /// through it.
-    Mention(Way),
+    Mention(Projection),
     /// A new value is assigned to the whole.
     Assign,
     /// This projection, or something behind it, may change; with `true`, a reference in it may also
     /// get another target.
-    Change(bool, Way),
+    Change(bool, Projection),
     /// Passed to code that may change what is behind it, if it or one of these fields is a mutable
     /// reference.
     Lend(Vec<Member>),
@@ -107,7 +107,7 @@ pub enum Kind {
 
 /// The target of a jump.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Goal {
+pub enum JumpTarget {
     /// The end of the loop with this number.
     Loop(usize),
     /// The end of the function.
@@ -115,7 +115,7 @@ pub enum Goal {
     /// The next iteration of the loop with this number.
     Next(usize),
     /// Not known.
-    Elsewhere,
+    Unknown,
 }
 
 pub struct Entry {
@@ -146,7 +146,7 @@ pub struct Point {
     /// The variables in scope, in order of declaration.
     pub visible: Vec<Variable>,
     /// Its location.
-    pub place: Place,
+    pub location: Location,
     /// True if the region's value is carried.
     pub value: bool,
     /// The local that keeps the state of the items of a loop.
@@ -154,45 +154,49 @@ pub struct Point {
     /// The variables that the region's value may borrow from.
     pub lent: Vec<Variable>,
     /// The point whose mutators apply, by index.
-    pub suspects_of: usize,
+    pub mutators_of: usize,
 }
 
 /// A carried variable.
 pub struct Carried {
     pub variable: Variable,
     /// The projection that may have changed.
-    pub way: Way,
+    pub projection: Projection,
     pub assigned: bool,
     /// Not readable: only its name is handed over.
     pub opaque: bool,
 }
 
 /// Adds a changed projection to a set of disjoint ones; with each, whether it was assigned.
-pub fn add_change(changes: &mut Vec<(Way, bool)>, way: Way, mut assigned: bool) {
-    if let Some((_, known)) = changes.iter_mut().find(|(whole, _)| whole.covers(&way)) {
+pub fn add_change(
+    changes: &mut Vec<(Projection, bool)>,
+    projection: Projection,
+    mut assigned: bool,
+) {
+    if let Some((_, known)) = changes.iter_mut().find(|(whole, _)| whole.covers(&projection)) {
         *known |= assigned;
         return;
     }
     changes.retain(|(part, part_assigned)| {
-        let is_part = way.covers(part);
+        let is_part = projection.covers(part);
         assigned |= is_part && *part_assigned;
         !is_part
     });
-    changes.push((way, assigned));
+    changes.push((projection, assigned));
 }
 
 /// Replaces an element and a field of one projection by the whole projection: only its type knows
 /// how they overlap.
-pub fn join_parts(changes: &mut Vec<(Way, bool)>) {
-    let is_inside = |part: &Way, whole: &Way| {
+pub fn join_overlapping(changes: &mut Vec<(Projection, bool)>) {
+    let is_inside = |part: &Projection, whole: &Projection| {
         part.fields.len() > whole.fields.len() && part.fields.starts_with(&whole.fields)
     };
-    let mixed = changes.iter().find(|(way, _)| {
-        way.element.is_some() && changes.iter().any(|(part, _)| is_inside(part, way))
+    let mixed = changes.iter().find(|(projection, _)| {
+        projection.element.is_some() && changes.iter().any(|(part, _)| is_inside(part, projection))
     });
-    if let Some(fields) = mixed.map(|(way, _)| way.fields.clone()) {
-        add_change(changes, Way { fields, element: None }, false);
-        join_parts(changes);
+    if let Some(fields) = mixed.map(|(projection, _)| projection.fields.clone()) {
+        add_change(changes, Projection { fields, element: None }, false);
+        join_overlapping(changes);
     }
 }
 
@@ -201,8 +205,8 @@ pub struct Log {
     pub bindings: Vec<Binding>,
     pub entries: Vec<Entry>,
     /// The positions where regions may begin, in order, with their locations.
-    pub starts: Vec<(usize, Place)>,
-    pub ways: Ways,
+    pub starts: Vec<(usize, Location)>,
+    pub flow: FlowGraph,
     pub points: Vec<Point>,
     /// The parent of each branch but the function.
     pub branches: Vec<Branch>,
@@ -211,11 +215,11 @@ pub struct Log {
     /// The number of [`Kind::Method`]s.
     pub methods: usize,
     pub mentions: Vec<Mention>,
-    pub keeps: Vec<Keep>,
+    pub long_borrows: Vec<LongBorrow>,
     /// Names of variables that macros may have declared, with the positions in the log.
     pub unknown: Vec<(Ident, usize)>,
     /// The jumps, with their positions in the log.
-    pub jumps: Vec<(usize, Goal)>,
+    pub jumps: Vec<(usize, JumpTarget)>,
     /// For each loop the point at its end, once known.
     pub loops: Vec<Option<usize>>,
     /// True if macros are defined inside, which may contain any code.
@@ -290,15 +294,16 @@ impl Log {
             let (mut changes, mut alias) = (Vec::new(), false);
             for entry in self.entries_of(point, variable) {
                 match &entry.kind {
-                    Kind::Change(assigned, way) => {
-                        let mut way = way.clone();
-                        way.element = way.element.filter(|index| self.is_fixed(point, index));
-                        add_change(&mut changes, way, *assigned);
+                    Kind::Change(assigned, projection) => {
+                        let mut projection = projection.clone();
+                        projection.element =
+                            projection.element.filter(|index| self.is_fixed(point, index));
+                        add_change(&mut changes, projection, *assigned);
                     }
-                    Kind::Assign => add_change(&mut changes, Way::default(), true),
+                    Kind::Assign => add_change(&mut changes, Projection::default(), true),
                     Kind::Lend(fields) if binding.reference => {
-                        let way = Way { fields: fields.clone(), element: None };
-                        add_change(&mut changes, way, false);
+                        let projection = Projection { fields: fields.clone(), element: None };
+                        add_change(&mut changes, projection, false);
                     }
                     // No holder that is declared in the region is alive any more.
                     Kind::Alias(holder) => alias |= self.bindings[*holder].at < point.start,
@@ -311,14 +316,14 @@ impl Log {
                     | Kind::Jump => {}
                 }
             }
-            join_parts(&mut changes);
+            join_overlapping(&mut changes);
             self.join_moved(point, variable, &mut changes);
             // Something else may refer to its target.
             let no_access = !binding.mutable && !binding.deferred && !binding.reference;
-            let mut doubtful = false;
+            let mut uncertain = false;
             if !changes.is_empty() && !no_access {
                 match self.is_needed(point, variable) {
-                    true => doubtful = self.leave_used(point, variable, &mut changes),
+                    true => uncertain = self.retain_used(point, variable, &mut changes),
                     false => changes.clear(),
                 }
             }
@@ -326,15 +331,15 @@ impl Log {
                 let hidden = !point.visible.contains(&variable);
                 let kept = point.role == Role::Exit && self.lends_out;
                 let lent = kept || point.lent.contains(&variable);
-                let unknown = binding.opaque || binding.closure || alias || doubtful;
+                let unknown = binding.opaque || binding.closure || alias || uncertain;
                 let opaque = unknown || hidden || lent || no_access;
                 if opaque {
                     let assigned = changes.iter().any(|(_, assigned)| *assigned);
-                    changes = vec![(Way::default(), assigned)];
+                    changes = vec![(Projection::default(), assigned)];
                 }
-                carried.extend(changes.into_iter().map(|(way, assigned)| Carried {
+                carried.extend(changes.into_iter().map(|(projection, assigned)| Carried {
                     variable,
-                    way,
+                    projection,
                     assigned,
                     opaque,
                 }));
@@ -346,20 +351,20 @@ impl Log {
     /// Merges a projection that may have been moved out before the region of `point` into an
     /// enclosing one that the region names: the enclosing one cannot be borrowed where the region
     /// is entered.
-    fn join_moved(&self, point: &Point, variable: Variable, changes: &mut Vec<(Way, bool)>) {
+    fn join_moved(&self, point: &Point, variable: Variable, changes: &mut Vec<(Projection, bool)>) {
         if self.bindings[variable].reference {
             return;
         }
         for entry in self.entries_of(point, variable) {
-            let Kind::Mention(Way { fields, .. }) = &entry.kind else { continue };
-            let is_moved = |(part, assigned): &(Way, bool)| {
+            let Kind::Mention(Projection { fields, .. }) = &entry.kind else { continue };
+            let is_moved = |(part, assigned): &(Projection, bool)| {
                 *assigned
                     && part.fields.len() > fields.len()
                     && part.fields.starts_with(fields)
-                    && !self.stays(point, variable, &part.fields)
+                    && !self.keeps_value(point, variable, &part.fields)
             };
             if changes.iter().any(is_moved) {
-                add_change(changes, Way { fields: fields.clone(), element: None }, false);
+                add_change(changes, Projection { fields: fields.clone(), element: None }, false);
             }
         }
     }

@@ -142,7 +142,7 @@ pub fn is_panic(call: &Macro) -> bool {
 }
 
 /// Tests whether a loop has no exits in its text but for macros.
-pub fn is_left_by_macros(expr: &Expr) -> bool {
+pub fn exits_by_macros_only(expr: &Expr) -> bool {
     match expr {
         Expr::Loop(repeat) => breaks(&repeat.body, repeat.label.as_ref()) == Breaks::Maybe,
         _ => false,

@@ -129,8 +129,8 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
         #[allow(unused_imports)]
         use ::phigrad::flow::{
             Carried as _, CarriedElement as _, CarriedWhole as _, Hidden as _, Holds as _,
-            HoldsSteadily as _, MayHold as _, NoReference as _, Order as _, OtherMethods as _,
-            OtherOrder as _, OwnMethods as _, Reaches as _, SteadyMethods as _, Uncarried as _,
+            HoldsKnown as _, MayHold as _, NoReference as _, Order as _, OtherMethods as _,
+            OtherOrder as _, OwnMethods as _, Reaches as _, KnownMethods as _, Uncarried as _,
             UncarriedElement as _, Viewed as _, ViewedElement as _, ViewedWhole as _,
             HiddenElement as _, ComparedIndices as _, OtherIndices as _,
         };

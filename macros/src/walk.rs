@@ -26,10 +26,10 @@ use crate::shape;
 use crate::types;
 
 /// No variable, in the log.
-const NOTHING: Variable = usize::MAX;
+const NO_VARIABLE: Variable = usize::MAX;
 
 /// A loop around the current expression.
-struct Frame {
+struct EnclosingLoop {
     label: Option<Lifetime>,
     /// Its number in [`Log::loops`].
     number: usize,
@@ -50,7 +50,7 @@ enum Body {
 
 /// The results of the first walk for the second one.
 #[derive(Default)]
-pub struct Found {
+pub struct FirstWalk {
     /// For each variable whether it is a mutable reference.
     references: Vec<bool>,
     /// For each `for` loop whether it changes what its items refer to.
@@ -71,24 +71,24 @@ pub struct Walker {
     pub errors: Vec<Error>,
     /// The variables named in the attribute's `opaque`.
     opaque: Vec<Ident>,
-    found: Found,
+    first_walk: FirstWalk,
     changing: Vec<bool>,
     scope: Vec<Variable>,
     /// Names that may be variables of unknown type, and the positions in the log where they may be
     /// declared.
-    doubtful: Vec<(Ident, usize)>,
+    uncertain_names: Vec<(Ident, usize)>,
     /// The macros defined inside, and the names that they may refer to, with the variables if they
     /// are known.
     macros: Vec<Ident>,
     meant: Vec<(Ident, Option<Variable>)>,
     branch: Branch,
-    frames: Vec<Frame>,
+    enclosing_loops: Vec<EnclosingLoop>,
     /// True inside closures and macro arguments, where nothing is rewritten.
     inert: bool,
     /// True inside a condition, which lies in a region already.
     condition: bool,
     /// True where the value of an expression may be stored.
-    keeping: bool,
+    storing: bool,
     /// True inside an unsafe block.
     unsafe_code: bool,
     /// The variables that a new binding may have borrowed from.
@@ -105,15 +105,15 @@ impl Walker {
     /// A walker for the second walk.
     pub fn again(self) -> Walker {
         let references = self.log.bindings.iter().map(|binding| binding.reference).collect();
-        let found = Found { references, changing: self.changing };
-        Walker { found, opaque: self.opaque, ..Walker::default() }
+        let first_walk = FirstWalk { references, changing: self.changing };
+        Walker { first_walk, opaque: self.opaque, ..Walker::default() }
     }
 
     pub fn begin(&mut self) -> usize {
         // An entry that separates later bindings from earlier ones.
-        self.push(NOTHING, Kind::Read);
+        self.push(NO_VARIABLE, Kind::Read);
         let at = self.log.entries.len();
-        self.log.starts.push((at, self.log.ways.place()));
+        self.log.starts.push((at, self.log.flow.location()));
         at
     }
 
@@ -131,7 +131,7 @@ impl Walker {
         role: Role,
         start: usize,
         value: bool,
-        suspects_of: Option<usize>,
+        mutators_of: Option<usize>,
     ) -> usize {
         let mut visible: Vec<Variable> = Vec::new();
         for &variable in self.scope.iter().rev() {
@@ -145,14 +145,14 @@ impl Walker {
             role,
             start,
             end: self.log.entries.len(),
-            loops: self.frames.iter().map(|frame| frame.start).collect(),
+            loops: self.enclosing_loops.iter().map(|enclosing| enclosing.start).collect(),
             branch: self.branch,
             visible,
-            place: self.log.ways.place(),
+            location: self.log.flow.location(),
             value,
             lent: Vec::new(),
             memory: None,
-            suspects_of: suspects_of.unwrap_or(index),
+            mutators_of: mutators_of.unwrap_or(index),
         });
         index
     }
@@ -173,13 +173,13 @@ impl Walker {
 
     /// The number of names in scope, of each kind.
     fn names(&self) -> [usize; 3] {
-        [self.scope.len(), self.doubtful.len(), self.meant.len()]
+        [self.scope.len(), self.uncertain_names.len(), self.meant.len()]
     }
 
     /// Ends a scope that began with these numbers of names.
-    fn forget(&mut self, [scope, doubtful, meant]: [usize; 3]) {
+    fn forget(&mut self, [scope, uncertain_names, meant]: [usize; 3]) {
         self.scope.truncate(scope);
-        self.doubtful.truncate(doubtful);
+        self.uncertain_names.truncate(uncertain_names);
         self.meant.truncate(meant);
     }
 
@@ -199,11 +199,11 @@ impl Walker {
         result
     }
 
-    fn left_alone<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
+    fn without_rewriting<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
         let inert = mem::replace(&mut self.inert, true);
-        let before = self.log.ways.part();
+        let before = self.log.flow.fork();
         let result = self.scoped(walk);
-        self.log.ways.may_have_run(before);
+        self.log.flow.join_skipped(before);
         self.inert = inert;
         result
     }
@@ -232,10 +232,10 @@ impl Walker {
             let last = index + 1 == count;
             let tail = last && matches!(statement, Stmt::Expr(_, None));
             let closures = self.log.closures.len();
-            let keeping = self.keeping;
-            self.keeping &= tail;
+            let storing = self.storing;
+            self.storing &= tail;
             self.statement(statement, last);
-            self.keeping = keeping;
+            self.storing = storing;
             let is_closure = matches!(&*statement, Stmt::Local(local) if is_closure(local));
             if is_closure && !self.inert && self.log.closures.len() > closures {
                 // Closures inside it come first.
@@ -284,9 +284,9 @@ impl Walker {
             Expr::Array(array) => array.elems.iter_mut().for_each(|e| self.argument(e)),
             Expr::Assign(assign) => {
                 let known = self.is_known(&assign.right);
-                self.keeping(|walker| walker.expr(&mut assign.right));
+                self.storing(|walker| walker.expr(&mut assign.right));
                 self.assign(&mut assign.left);
-                self.learn_type(&assign.left, known);
+                self.set_type(&assign.left, known);
                 self.alias(&assign.left, &assign.right);
             }
             Expr::Binary(binary) => match binary.op {
@@ -313,28 +313,28 @@ impl Walker {
                 self.called(&mut call.func);
                 call.args.iter_mut().for_each(|argument| self.argument(argument));
                 if !shape::makes(&call.func) {
-                    self.log.ways.doubt();
+                    self.log.flow.may_diverge();
                 }
             }
             Expr::Cast(cast) => {
                 if matches!(&*cast.ty, syn::Type::Ptr(_)) {
                     // The address in a pointer is observable.
-                    self.push(NOTHING, Kind::Unseen);
+                    self.push(NO_VARIABLE, Kind::Unseen);
                 }
                 self.expr(&mut cast.expr);
             }
             Expr::Closure(closure) if closure.asyncness.is_none() => {
-                self.log.ways.enter_closure();
-                self.left_alone(|walker| {
+                self.log.flow.enter_closure();
+                self.without_rewriting(|walker| {
                     for pattern in &closure.inputs {
                         walker.bind_parameter(pattern, Bound::default());
                     }
-                    walker.keeping(|walker| walker.expr(&mut closure.body));
+                    walker.storing(|walker| walker.expr(&mut closure.body));
                 });
-                self.log.ways.leave_closure();
+                self.log.flow.leave_closure();
             }
             Expr::Const(_) | Expr::Infer(_) | Expr::Lit(_) => {}
-            Expr::Continue(_) => self.repeat(expr),
+            Expr::Continue(_) => self.continue_loop(expr),
             Expr::Field(_) | Expr::Index(_) | Expr::Path(_) => self.read(expr),
             Expr::ForLoop(_) => self.for_loop(expr),
             Expr::Group(group) => self.any(&mut group.expr, value),
@@ -346,7 +346,7 @@ impl Walker {
                 let bound = Bound { known, refutable: true, ..Bound::default() };
                 self.lent_by(lenders, |walker| walker.bind_pattern(&condition.pat, bound));
                 if borrows {
-                    self.keeping(|walker| walker.change(&mut condition.expr, true));
+                    self.storing(|walker| walker.change(&mut condition.expr, true));
                 }
             }
             Expr::Loop(_) | Expr::While(_) => self.loop_region(expr, value),
@@ -355,11 +355,11 @@ impl Walker {
             Expr::MethodCall(call) => {
                 let receiver = call.receiver.clone();
                 let method = self.receiver(&mut call.receiver, &call.method);
-                let keeping = mem::replace(&mut self.keeping, true);
+                let storing = mem::replace(&mut self.storing, true);
                 self.alias_arguments(&receiver, &call.method, &call.args);
                 call.args.iter_mut().for_each(|argument| self.argument(argument));
-                self.keeping = keeping;
-                self.log.ways.doubt();
+                self.storing = storing;
+                self.log.flow.may_diverge();
                 if let Some(number) = method {
                     *expr = Expr::Verbatim(crate::emit::noted(number, &receiver, expr));
                 }
@@ -371,7 +371,7 @@ impl Walker {
                 }
             }
             Expr::RawAddr(raw) => {
-                self.push(NOTHING, Kind::Unseen);
+                self.push(NO_VARIABLE, Kind::Unseen);
                 self.change(&mut raw.expr, true);
             }
             Expr::Reference(reference) => match reference.mutability {
@@ -379,7 +379,7 @@ impl Walker {
                 None => self.look(&mut reference.expr),
             },
             Expr::Repeat(repeat) => self.expr(&mut repeat.expr),
-            Expr::Return(_) => self.leave(expr),
+            Expr::Return(_) => self.return_value(expr),
             Expr::Struct(data) => {
                 for field in &mut data.fields {
                     let inert = self.inert;
@@ -402,7 +402,7 @@ impl Walker {
                     self.refuse(span, "an unsafe block with control flow or assignments");
                 }
                 let outside = mem::replace(&mut self.unsafe_code, true);
-                self.left_alone(|walker| walker.block(&mut block.block));
+                self.without_rewriting(|walker| walker.block(&mut block.block));
                 self.unsafe_code = outside;
             }
             Expr::Async(_) | Expr::Await(_) | Expr::Closure(_) => self.refuse(span, "async code"),
@@ -413,7 +413,7 @@ impl Walker {
     }
 
     /// Sets the type of a variable declared without a value.
-    fn learn_type(&mut self, left: &Expr, known: bool) {
+    fn set_type(&mut self, left: &Expr, known: bool) {
         if let Expr::Path(path) = left
             && let Some(variable) = path.path.get_ident().and_then(|name| self.find(name))
         {
@@ -423,10 +423,10 @@ impl Walker {
     }
 
     /// Walks through code whose values may be stored.
-    fn keeping<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
-        let keeping = mem::replace(&mut self.keeping, true);
+    fn storing<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
+        let storing = mem::replace(&mut self.storing, true);
         let result = walk(self);
-        self.keeping = keeping;
+        self.storing = storing;
         result
     }
 
@@ -454,10 +454,10 @@ fn is_closure(local: &Local) -> bool {
 /// becomes the region's place.
 pub fn enter(span: Span, point: usize) -> TokenStream {
     let enter = quote_spanned!(span=> ::phigrad::flow::enter());
-    let suspects = format_ident!("__phigrad_suspects_{point}", span = Span::mixed_site());
+    let mutators = format_ident!("__phigrad_mutators_{point}", span = Span::mixed_site());
     let jumps = format_ident!("__phigrad_jumps_{point}", span = Span::mixed_site());
-    let given = format_ident!("__phigrad_given_{point}", span = Span::mixed_site());
-    quote!(#enter.suspecting(#suspects) #jumps #given)
+    let live_ins = format_ident!("__phigrad_live_ins_{point}", span = Span::mixed_site());
+    quote!(#enter.with_mutators(#mutators) #jumps #live_ins)
 }
 
 /// The call that ends `region` at `point` with the value of `inner`.

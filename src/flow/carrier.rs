@@ -24,7 +24,7 @@ pub struct Carrier {
     /// True if the variable itself was assigned, not only something behind it.
     assigned: bool,
     /// The variables of the region that are mutable references, by their bits.
-    suspects: u64,
+    mutators: u64,
     /// State that is not recorded yet: the number of words, and the word or a hash of them.
     words: u64,
     state: u64,
@@ -45,12 +45,12 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    pub(super) fn new(site: Site, suspects: u64) -> Self {
+    pub(super) fn new(site: Site, mutators: u64) -> Self {
         Carrier {
             site,
             name: "",
             assigned: false,
-            suspects,
+            mutators,
             words: 0,
             state: 0,
             has_state: false,
@@ -142,8 +142,8 @@ impl Carrier {
     /// Hands over the variable `name` as opaque if it is a mutable reference, which is this bit of
     /// the region's mutators.
     #[doc(hidden)]
-    pub fn suspect(&mut self, bit: u32, name: &'static str) {
-        if self.suspects >> bit & 1 != 0 {
+    pub fn mutator(&mut self, bit: u32, name: &'static str) {
+        if self.mutators >> bit & 1 != 0 {
             self.variable(name, false);
             self.item();
             self.opaque();
@@ -234,11 +234,11 @@ impl Carrier {
         if self.names_input {
             mark::state(mark::NAMES_INPUT, self.site);
         }
-        let meets = self.opaque.is_empty() && !self.has_state;
+        let joins = self.opaque.is_empty() && !self.has_state;
         for name in self.opaque {
             mark::opaque(name, self.site);
         }
-        meets
+        joins
     }
 
     fn record_state(&mut self) {

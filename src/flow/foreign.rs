@@ -35,7 +35,7 @@ storage! {
 }
 
 #[cfg(feature = "nalgebra")]
-impl<'a, T, R, C, A, B> super::steady::Steady
+impl<'a, T, R, C, A, B> super::known_aliasing::KnownAliasing
     for nalgebra::Matrix<T, R, C, nalgebra::ViewStorage<'a, T, R, C, A, B>>
 where
     T: super::Carry,
@@ -48,7 +48,7 @@ where
 }
 
 #[cfg(feature = "ndarray")]
-impl<T, D> super::steady::Steady for ndarray::ArrayBase<ndarray::ViewRepr<&T>, D, T>
+impl<T, D> super::known_aliasing::KnownAliasing for ndarray::ArrayBase<ndarray::ViewRepr<&T>, D, T>
 where
     T: super::Carry,
 {

@@ -179,7 +179,7 @@ impl<I: Iterator, F: FnMut(&mut I::Item, &mut Carrier)> Iterator for Items<'_, I
         self.unknown |= computed && !self.counted;
         if let Some(item) = item.as_mut() {
             let (carry, unknown, memory) = (&mut self.carry, self.unknown, self.memory.recall());
-            self.region.iterate(|to| {
+            self.region.item_head(|to| {
                 if computed {
                     to.variable("items of the loop", true);
                     carry(item, to);

@@ -12,10 +12,10 @@ mod collections;
 mod element;
 mod foreign;
 mod items;
+mod known_aliasing;
 mod probe;
-mod question;
 mod region;
-mod steady;
+mod try_operator;
 
 pub use carrier::Carrier;
 pub use carry::Carry;
@@ -28,10 +28,10 @@ pub use element::{
 pub use items::{Counted, ItemOrder, Items, Memory, Order, OtherOrder, items};
 #[doc(hidden)]
 pub use probe::{
-    Carried, Hidden, Hold, Holds, HoldsSteadily, MayHold, NoReference, OtherMethods, Own,
-    OwnMethods, Probe, Reach, Reaches, SteadyMethods, Uncarried, View, Viewed,
+    Carried, Hidden, Hold, Holds, HoldsKnown, KnownMethods, MayHold, NoReference, OtherMethods,
+    Own, OwnMethods, Probe, Reach, Reaches, Uncarried, View, Viewed,
 };
 #[doc(hidden)]
-pub use question::{Question, Residual};
-#[doc(hidden)]
 pub use region::{Region, enter, join};
+#[doc(hidden)]
+pub use try_operator::{Residual, TryOperator};

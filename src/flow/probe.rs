@@ -8,7 +8,7 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 
-use super::steady::Steady;
+use super::known_aliasing::KnownAliasing;
 use super::{Carrier, Carry};
 
 /// Hands over a variable, or marks it as opaque.
@@ -116,7 +116,7 @@ pub trait Holds {
 }
 
 /// Types with `KnownAliasing`.
-pub trait HoldsSteadily {
+pub trait HoldsKnown {
     /// True if it may.
     fn holds(&self) -> bool;
 }
@@ -134,7 +134,7 @@ impl<T: Carry + ?Sized> Holds for &Hold<'_, T> {
     }
 }
 
-impl<T: Steady + ?Sized> HoldsSteadily for &&Hold<'_, T> {
+impl<T: KnownAliasing + ?Sized> HoldsKnown for &&Hold<'_, T> {
     #[inline]
     fn holds(&self) -> bool {
         T::REFERS
@@ -171,7 +171,7 @@ pub trait OwnMethods {
 }
 
 /// Types with `KnownAliasing`.
-pub trait SteadyMethods {
+pub trait KnownMethods {
     /// Sets nothing.
     fn note(&self, methods: &Cell<u64>, bit: u32);
 }
@@ -191,7 +191,7 @@ impl<T: Carry + ?Sized> OwnMethods for &Own<T> {
     }
 }
 
-impl<T: Steady + ?Sized> SteadyMethods for &&Own<T> {
+impl<T: KnownAliasing + ?Sized> KnownMethods for &&Own<T> {
     #[inline]
     fn note(&self, _: &Cell<u64>, _: u32) {}
 }

@@ -20,7 +20,7 @@ pub struct Region {
     /// True if a jump may leave a region inside.
     jumps: bool,
     /// A bit for each variable that is a mutable reference that the code inside may have lent.
-    suspects: u64,
+    mutators: u64,
 }
 
 /// Enters a region at the caller's place.
@@ -29,7 +29,7 @@ pub struct Region {
 pub fn enter() -> Region {
     let site = Location::caller();
     let (id, (guards, _)) = (mark::enter(site), mark::progress());
-    Region { id, site, guards, unjoined: mark::unjoined(), jumps: true, suspects: 0 }
+    Region { id, site, guards, unjoined: mark::unjoined(), jumps: true, mutators: 0 }
 }
 
 /// Ends `region`, and all that are open inside, with the result `value`; `carry` hands over the
@@ -44,8 +44,8 @@ pub fn join<T>(region: Region, value: T, carry: impl FnOnce(&mut T, &mut Carrier
 impl Region {
     /// Sets the bits of the variables that are mutable references.
     #[inline]
-    pub fn suspecting(self, suspects: u64) -> Region {
-        Region { suspects, ..self }
+    pub fn with_mutators(self, mutators: u64) -> Region {
+        Region { mutators, ..self }
     }
 
     /// States that no jump leaves a region inside: they are all joined.
@@ -84,14 +84,14 @@ impl Region {
 
     /// Passes the head of a `for` loop.
     #[inline]
-    pub fn iterate(self, carry: impl FnOnce(&mut Carrier)) {
+    pub fn item_head(self, carry: impl FnOnce(&mut Carrier)) {
         self.end(Ending::Item, carry);
     }
 
     /// Passes the head of another loop; `carry` hands over all that determines how the loop
     /// continues.
     #[inline]
-    pub fn again(self, carry: impl FnOnce(&mut Carrier)) {
+    pub fn loop_head(self, carry: impl FnOnce(&mut Carrier)) {
         self.end(Ending::Iteration, carry);
     }
 
@@ -101,7 +101,7 @@ impl Region {
     fn end(self, ending: Ending, carry: impl FnOnce(&mut Carrier)) {
         let single_path = !self.jumps && mark::unjoined() == self.unjoined;
         if mark::end(self.id, ending, single_path, self.site) {
-            let mut carrier = Carrier::new(self.site, self.suspects);
+            let mut carrier = Carrier::new(self.site, self.mutators);
             carry(&mut carrier);
             match carrier.finish() {
                 true => mark::paths_join(self.unjoined),
@@ -112,9 +112,9 @@ impl Region {
 
     /// Adds variables to the loop head that was just passed.
     #[inline]
-    pub fn also(self, carry: impl FnOnce(&mut Carrier)) {
+    pub fn extend_head(self, carry: impl FnOnce(&mut Carrier)) {
         if self.is_open() && mark::carries() {
-            let mut carrier = Carrier::new(self.site, self.suspects);
+            let mut carrier = Carrier::new(self.site, self.mutators);
             carry(&mut carrier);
             carrier.finish();
         }

@@ -137,10 +137,10 @@ impl Emitter<'_> {
     /// Ends `block`, which is inside this instance, with a guard that always fails.
     fn never(&mut self, block: Block, inside: Option<Instance>) {
         let never = self.constant(0.0);
-        let mismatch = Item::Guard { condition: never, expect: true };
+        let never_holds = Item::Guard { condition: never, expect: true };
         let count = inside.map_or(1, |instance| Layout::of(self.tree, instance).count());
         let data = &mut self.graph.blocks[block];
-        data.items.push(mismatch);
+        data.items.push(never_holds);
         data.end = ssa::End::Return(core::iter::repeat_n(never, count).collect());
     }
 

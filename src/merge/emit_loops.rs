@@ -107,7 +107,7 @@ impl Emitter<'_> {
         let place = sites.map(|site| self.place(site));
         let (mut operands, mut nexts, mut initial) = (Vec::new(), Vec::new(), Vec::new());
         for operand_rule in trace_loop.operand_rules() {
-            operands.push(self.operand_rule(operand_rule, block, &mut nexts, &mut initial));
+            operands.push(self.loop_operand(operand_rule, block, &mut nexts, &mut initial));
         }
         let region = self.graph.push_region(block, None, place);
         let last = u32::try_from(trace_loop.times - 1).unwrap_or(u32::MAX);
@@ -149,11 +149,11 @@ impl Emitter<'_> {
             Next::Own(step) => nodes[step],
             Next::Entry(entry) => entries[entry],
         }));
-        let steps_used = || (0..nodes.len()).filter(|&step| self.loops.lasts[id][step]);
-        passed.extend(steps_used().map(|step| nodes[step]));
+        let used_steps = || (0..nodes.len()).filter(|&step| self.loops.lasts[id][step]);
+        passed.extend(used_steps().map(|step| nodes[step]));
         self.graph.blocks[body].end = ssa::End::Return(passed);
         let mut lasts = nodes.clone();
-        for step in steps_used() {
+        for step in used_steps() {
             lasts[step] = self.graph.push_phi(region);
         }
         self.loops.made.insert(id, Made { nodes, lasts });
@@ -161,7 +161,7 @@ impl Emitter<'_> {
 
     /// The operand by `rule` for a loop at the end of `block`. It may need entry φs, with next
     /// values `nexts` and first values `all_initial`.
-    fn operand_rule(
+    fn loop_operand(
         &mut self,
         operand_rule: &OperandRule,
         block: Block,

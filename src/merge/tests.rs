@@ -15,9 +15,9 @@ const SHORT: LoopThreshold = LoopThreshold { iterations: 6, events: 6 };
 const NEVER: LoopThreshold = LoopThreshold { iterations: usize::MAX, events: usize::MAX };
 const LIMITS: MergeLimits = MergeLimits { paths: 1000, nodes: 1 << 20 };
 
-fn traces(inputs: usize, worth: LoopThreshold) -> MergedTraces {
+fn traces(inputs: usize, threshold: LoopThreshold) -> MergedTraces {
     let mut traces = MergedTraces::new(inputs, 0);
-    traces.tree.loop_threshold = worth;
+    traces.tree.loop_threshold = threshold;
     traces
 }
 
@@ -95,7 +95,7 @@ fn loops_read_inputs_tables_and_earlier_loops() {
 }
 
 #[test]
-fn what_repeats_around_loops_and_in_them_is_rolled() {
+fn repetition_around_and_in_loops_is_rolled() {
     let nested = |outer: usize, inner: usize| {
         agree(&points(2, 3), move |x| {
             let mut state = x[0];
@@ -131,7 +131,7 @@ fn a_later_run_may_differ_at_each_iteration() {
 }
 
 #[test]
-fn an_iteration_that_differs_leaves_the_others_a_loop() {
+fn an_iteration_that_differs_splits_the_loop() {
     // Each run takes another side in one iteration; what goes through the values of the
     // loop is cut with it.
     let count = 2000;
@@ -238,8 +238,8 @@ fn steps_count_whether_they_are_kept_or_not() {
     let mut tracer = Tracer::default();
     let inputs = Inputs { active: &[0.5], inactive: &[] };
     let trace = tracer.run(f, inputs, 1 << 20, Location::caller()).unwrap();
-    for worth in [SHORT, NEVER] {
-        let merged = |nodes| traces(1, worth).merge(&trace, MergeLimits { paths: 1, nodes });
+    for threshold in [SHORT, NEVER] {
+        let merged = |nodes| traces(1, threshold).merge(&trace, MergeLimits { paths: 1, nodes });
         assert_eq!(merged(99), Err(MergeError::TooManyNodes { limit: 99 }));
         assert_eq!(merged(100), Ok(MergeOutcome::First));
     }
@@ -282,7 +282,7 @@ fn random_program(seed: u64, x: &[Var]) -> Var {
 }
 
 #[test]
-fn random_programs_are_the_same_either_way() {
+fn random_programs_mean_the_same_with_and_without_loops() {
     let (cases, mut rolled) = (4000, 0);
     for seed in 0..cases {
         let all = points(4, 1 + seed as usize % 40);

@@ -215,7 +215,7 @@ impl Walk<'_> {
             };
             let mut known = SmallVec::new();
             for operand_rule in operand_rules {
-                let operand_rule = self.operand_rule(operand_rule).ok_or(behind)?;
+                let operand_rule = self.tree_rule(operand_rule).ok_or(behind)?;
                 reads_with_stride |= matches!(operand_rule, OperandRule::Value { first, stride }
                     if stride != 0 && first.index() >= self.tree.inputs());
                 known.push(operand_rule);
@@ -281,7 +281,7 @@ impl Walk<'_> {
     }
 
     /// The tree's form of the rule of an operand.
-    fn operand_rule(&mut self, operand_rule: trace::OperandRule) -> Option<OperandRule> {
+    fn tree_rule(&mut self, operand_rule: trace::OperandRule) -> Option<OperandRule> {
         Some(match operand_rule {
             trace::OperandRule::Constant(bits) => {
                 OperandRule::Value { first: self.tree.constant(bits), stride: 0 }

@@ -209,7 +209,7 @@ impl<S: Scalar> Execution<'_, S> {
         let region = self.annotated.then(flow::enter);
         for _ in 0..times {
             if let Some(region) = region {
-                region.iterate(|carrier| self.carry(&[body], carrier));
+                region.item_head(|carrier| self.carry(&[body], carrier));
             }
             if !holds(self) || self.block(body) == Flow::Break {
                 break;

@@ -28,7 +28,7 @@ pub struct Bound {
 impl Walker {
     /// Walks through a declaration.
     pub(super) fn local(&mut self, local: &mut Local) {
-        let keeps = self.log.keeps.len();
+        let long_borrows = self.log.long_borrows.len();
         let mut refutable = false;
         let mut bound = Bound { deferred: local.init.is_none(), ..Bound::default() };
         if let Some(init) = &mut local.init {
@@ -40,15 +40,15 @@ impl Walker {
             bound.number = types::is_number(&init.expr);
             (bound.known, bound.copied) = (self.is_known(&init.expr), types::is_copied(&init.expr));
             let start = self.begin();
-            self.keeping(|walker| walker.argument(&mut init.expr));
+            self.storing(|walker| walker.argument(&mut init.expr));
             if bound.closure {
                 let (variable, end) = (self.log.bindings.len(), self.log.entries.len());
                 self.log.closures.push((variable, start, end));
             }
             if let Some((_, diverge)) = &mut init.diverge {
-                let before = self.log.ways.part();
+                let before = self.log.flow.fork();
                 self.scoped(|walker| walker.expr(diverge));
-                self.log.ways.go(before);
+                self.log.flow.continue_from(before);
                 refutable = true;
             }
         }
@@ -69,10 +69,10 @@ impl Walker {
             local.attrs.push(parse_quote!(#[allow(unused_mut)]));
         }
         if let (true, Some(init)) = (borrows, &mut local.init) {
-            self.keeping(|walker| walker.change(&mut init.expr, true));
+            self.storing(|walker| walker.change(&mut init.expr, true));
         }
-        for keep in &mut self.log.keeps[keeps..] {
-            keep.holders.get_or_insert(holders.clone());
+        for borrow in &mut self.log.long_borrows[long_borrows..] {
+            borrow.holders.get_or_insert(holders.clone());
         }
     }
 
@@ -87,7 +87,7 @@ impl Walker {
 
     pub fn bind(&mut self, name: &Ident, mutable: bool, bound: Bound) {
         let variable = self.log.bindings.len();
-        let known = self.found.references.get(variable).copied().unwrap_or(false);
+        let known = self.first_walk.references.get(variable).copied().unwrap_or(false);
         self.log.bindings.push(Binding {
             name: name.clone(),
             mutable,
@@ -105,7 +105,7 @@ impl Walker {
             lenders: self.lenders.clone(),
             at: self.log.entries.len(),
         });
-        self.log.ways.declare(variable);
+        self.log.flow.declare(variable);
         self.scope.push(variable);
     }
 
@@ -118,7 +118,7 @@ impl Walker {
             let ident = &name.ident;
             let is = !bound.refutable || is_variable(name) || self.find(ident).is_some();
             if !is {
-                self.doubtful.push((ident.clone(), self.log.entries.len()));
+                self.uncertain_names.push((ident.clone(), self.log.entries.len()));
             }
             is
         });

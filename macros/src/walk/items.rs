@@ -19,18 +19,18 @@ impl Walker {
         let index = self.changing.len();
         self.changing.push(false);
         let Expr::ForLoop(repeat) = expr else { return };
-        let changing = self.found.changing.get(index).copied().unwrap_or(false) && !self.inert;
+        let changing = self.first_walk.changing.get(index).copied().unwrap_or(false) && !self.inert;
         let shared = shape::shares_items(&repeat.expr) || self.is_plain(&repeat.expr);
         let lends = places::lends_items(&repeat.expr);
         let numbered = places::lends_numbered_items(&repeat.expr);
         let stateful = shape::has_closure(&repeat.expr);
         let known = self.is_known(&repeat.expr);
         let lenders = self.lenders_of(&repeat.expr, false);
-        let borrowed = self.log.keeps.len();
+        let borrowed = self.log.long_borrows.len();
         self.in_condition(|walker| {
-            walker.keeping(|walker| walker.argument(&mut repeat.expr));
+            walker.storing(|walker| walker.argument(&mut repeat.expr));
         });
-        let borrowed = borrowed..self.log.keeps.len();
+        let borrowed = borrowed..self.log.long_borrows.len();
         let stateful = stateful
             && self.log.entries[start..]
                 .iter()
@@ -69,12 +69,12 @@ impl Walker {
             if let (Some(point), true) = (own, is_open) {
                 body = Some(Body::Open { index, point });
             }
-            if let Some(frame) = walker.frames.last_mut() {
-                frame.body = body;
+            if let Some(enclosing) = walker.enclosing_loops.last_mut() {
+                enclosing.body = body;
             }
             let points = walker.log.points.len();
             walker.block(&mut repeat.body);
-            walker.log.ways.end_body();
+            walker.log.flow.end_body();
             walker.changing[index] =
                 walker.log.entries[begin..].iter().any(|entry| match entry.kind {
                     Kind::Change(..) => {
@@ -89,11 +89,11 @@ impl Walker {
             }
         });
         self.end_loop(Some(behind));
-        self.give_back(borrowed);
+        self.end_borrows(borrowed);
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, false, None);
         self.log.loops[number] = Some(end);
-        let (region, also) = self.head(head, end, "also");
+        let (region, also) = self.head(head, end, "extend_head");
         let span = repeat.for_token.span;
         let block = &repeat.body;
         let body = match own {
@@ -155,13 +155,13 @@ impl Walker {
     /// Ends the text of a body whose region ends at `own`; the points from number `inside` on lie
     /// in it.
     fn end_item(&mut self, own: usize, inside: usize, memory: &Ident) {
-        let (end, place) = (self.log.entries.len(), self.log.ways.place());
+        let (end, location) = (self.log.entries.len(), self.log.flow.location());
         let loops = self.log.points[own].loops.clone();
         let point = &mut self.log.points[own];
-        (point.end, point.place, point.memory) = (end, place, Some(memory.clone()));
+        (point.end, point.location, point.memory) = (end, location, Some(memory.clone()));
         for point in &mut self.log.points[inside..] {
-            if point.role == Role::Join && point.suspects_of == own {
-                (point.end, point.place, point.loops) = (end, place, loops.clone());
+            if point.role == Role::Join && point.mutators_of == own {
+                (point.end, point.location, point.loops) = (end, location, loops.clone());
                 point.memory = Some(memory.clone());
             }
         }
@@ -180,7 +180,7 @@ impl Walker {
         let visible = &self.log.points[point].visible;
         if !self.log.points[own].visible.iter().all(|variable| visible.contains(variable)) {
             // Another variable has this name here.
-            self.log.points[point].suspects_of = point;
+            self.log.points[point].mutators_of = point;
             return quote!(continue #label);
         }
         let site = Span::mixed_site();

@@ -6,16 +6,16 @@ use quote::quote;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Macro, Pat, Token};
 
-use super::{Bound, NOTHING, Walker};
-use crate::captures::How;
-use crate::log::{Goal, Kind, Variable, Way};
+use super::{Bound, NO_VARIABLE, Walker};
+use crate::captures::Access;
+use crate::log::{JumpTarget, Kind, Projection, Variable};
 use crate::places::place;
 use crate::shape;
 use crate::tokens;
 
 /// The access to a name of which nothing is known.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Deed {
+pub(super) enum UnknownAccess {
     /// A read of its value.
     Read,
     /// Something may change through it, if it is a variable.
@@ -44,7 +44,7 @@ impl Walker {
     pub(super) fn macro_call(&mut self, call: &Macro) {
         let is_own = call.path.get_ident().is_some_and(|name| self.macros.contains(name));
         let arguments = if is_own { None } else { tokens::arguments(call) };
-        self.left_alone(|walker| match arguments {
+        self.without_rewriting(|walker| match arguments {
             Some(arguments) => {
                 for mut argument in arguments {
                     match &mut argument {
@@ -70,7 +70,7 @@ impl Walker {
             },
         });
         if !is_own && shape::is_panic(call) {
-            self.log.ways.lose();
+            self.log.flow.begin_unreachable();
         }
     }
 
@@ -86,7 +86,7 @@ impl Walker {
         let at = self.log.entries.len();
         for name in tokens::variables(tokens) {
             if self.find(&name).is_none() {
-                self.doubtful.push((name, at));
+                self.uncertain_names.push((name, at));
             }
         }
     }
@@ -97,7 +97,7 @@ impl Walker {
         self.macros.extend(item.ident.clone());
         for name in tokens::variables(item.mac.tokens.clone()) {
             let variable = self.find(&name);
-            if variable.is_some() || self.doubtful.iter().any(|(other, _)| *other == name) {
+            if variable.is_some() || self.uncertain_names.iter().any(|(other, _)| *other == name) {
                 self.meant.push((name, variable));
             }
         }
@@ -113,7 +113,7 @@ impl Walker {
                     self.push_unknown(name, at);
                 }
                 Some(variable) => self.touch(variable),
-                None => self.doubt(&name, Deed::Lend),
+                None => self.note_unknown_name(&name, UnknownAccess::Lend),
             }
         }
     }
@@ -121,11 +121,11 @@ impl Walker {
     /// Notes that anything may happen to `variable`.
     fn touch(&mut self, variable: Variable) {
         let kind = match self.log.bindings[variable].mutable {
-            true => Kind::Change(true, Way::default()),
+            true => Kind::Change(true, Projection::default()),
             false => Kind::Lend(Vec::new()),
         };
-        self.named(variable, &[], How::Word);
-        self.keep(variable, &[]);
+        self.named(variable, &[], Access::Word);
+        self.note_borrow(variable, &[]);
         self.mention(variable, &[]);
         self.push(variable, kind);
     }
@@ -133,30 +133,34 @@ impl Walker {
     fn push_unknown(&mut self, name: Ident, at: usize) {
         self.log.unknown.push((name, at));
         let index = self.log.unknown.len() - 1;
-        self.push(NOTHING, Kind::Unknown(index));
+        self.push(NO_VARIABLE, Kind::Unknown(index));
     }
 
     /// Notes an access to a name that is not found.
-    fn doubt(&mut self, name: &Ident, deed: Deed) {
-        let declared = self.doubtful.iter().rev().find(|(other, _)| other == name);
+    fn note_unknown_name(&mut self, name: &Ident, access: UnknownAccess) {
+        let declared = self.uncertain_names.iter().rev().find(|(other, _)| other == name);
         let at = match declared {
             Some((_, at)) => *at,
             // A constant is changed as a copy.
-            None if deed == Deed::Change && !name.to_string().starts_with(char::is_uppercase) => 0,
+            None if access == UnknownAccess::Change
+                && !name.to_string().starts_with(char::is_uppercase) =>
+            {
+                0
+            }
             None => return,
         };
-        match deed {
-            Deed::Read => self.push(NOTHING, Kind::Unseen),
-            Deed::Lend | Deed::Change => self.push_unknown(name.clone(), at),
+        match access {
+            UnknownAccess::Read => self.push(NO_VARIABLE, Kind::Unseen),
+            UnknownAccess::Lend | UnknownAccess::Change => self.push_unknown(name.clone(), at),
         }
     }
 
     /// Notes an access to the place `expr` if its variable is not found.
-    pub(super) fn doubt_place(&mut self, expr: &Expr, deed: Deed) {
+    pub(super) fn note_unknown_place(&mut self, expr: &Expr, access: UnknownAccess) {
         if let Some((name, _)) = place(expr)
             && self.find(name).is_none()
         {
-            self.doubt(&name.clone(), deed);
+            self.note_unknown_name(&name.clone(), access);
         }
     }
 
@@ -167,16 +171,16 @@ impl Walker {
         for part in text.split('{').skip(1) {
             let inside = part.split('}').next().unwrap_or_default();
             if inside.contains(":p") || inside.contains(":#p") {
-                self.push(NOTHING, Kind::Unseen);
+                self.push(NO_VARIABLE, Kind::Unseen);
             }
             for name in inside.split(|c: char| !c.is_alphanumeric() && c != '_') {
                 let Ok(name) = syn::parse_str::<Ident>(name) else { continue };
                 match self.find(&name) {
                     Some(variable) => {
-                        self.named(variable, &[], How::Word);
+                        self.named(variable, &[], Access::Word);
                         self.push(variable, Kind::Read);
                     }
-                    None => self.doubt(&name, Deed::Read),
+                    None => self.note_unknown_name(&name, UnknownAccess::Read),
                 }
             }
         }
@@ -184,13 +188,13 @@ impl Walker {
 
     /// Walks through tokens of unknown meaning: they may contain any code and any jump.
     pub(super) fn unknown(&mut self, tokens: TokenStream) {
-        self.jump(Goal::Elsewhere);
-        self.log.ways.may_jump();
+        self.jump(JumpTarget::Unknown);
+        self.log.flow.may_jump();
         self.text(&tokens);
         for name in tokens::idents(tokens) {
             match self.find(&name) {
                 Some(variable) => self.touch(variable),
-                None => self.doubt(&name, Deed::Lend),
+                None => self.note_unknown_name(&name, UnknownAccess::Lend),
             }
         }
     }
@@ -198,8 +202,8 @@ impl Walker {
     /// Notes the effects of macros in a pattern.
     pub(super) fn bind_macros(&mut self, pattern: &Pat) {
         for tokens in shape::pattern_macros(pattern) {
-            self.jump(Goal::Elsewhere);
-            self.log.ways.may_jump();
+            self.jump(JumpTarget::Unknown);
+            self.log.flow.may_jump();
             self.may_declare(tokens);
         }
     }

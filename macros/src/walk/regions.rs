@@ -6,10 +6,10 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Attribute, BinOp, Expr, ExprIf, ExprMatch, Label, Lifetime, Token};
 
-use super::{Body, Bound, Frame, NOTHING, Value, Walker, enter, join};
-use crate::log::{Goal, Kind, Role};
+use super::{Body, Bound, EnclosingLoop, NO_VARIABLE, Value, Walker, enter, join};
+use crate::flow_graph::BlockId;
+use crate::log::{JumpTarget, Kind, Role};
 use crate::shape;
-use crate::ways::BlockId;
 
 impl Walker {
     /// Walks through a chain of `&&` or `||`.
@@ -24,11 +24,11 @@ impl Walker {
         };
         self.in_condition(|walker| {
             walker.expr(&mut binary.left);
-            let short = walker.log.ways.part();
+            let short = walker.log.flow.fork();
             // Not a scope of its own: a `let` in this operand is visible in the code that follows.
             walker.branch(|walker| walker.expr(&mut binary.right));
-            let long = walker.log.ways.here();
-            walker.log.ways.meet(&[short, long]);
+            let long = walker.log.flow.here();
+            walker.log.flow.join(&[short, long]);
         });
         if !alone {
             let value = Value { carried: true, ..Value::default() };
@@ -42,9 +42,9 @@ impl Walker {
         let Expr::Block(block) = expr else { return };
         let span = block.label.as_ref().map_or(Span::mixed_site(), |label| label.name.ident.span());
         let start = self.begin();
-        self.log.ways.enter_block(name_of(&block.label));
+        self.log.flow.enter_block(name_of(&block.label));
         self.scoped(|walker| walker.block(&mut block.block));
-        self.log.ways.leave_block();
+        self.log.flow.leave_block();
         if !self.inert {
             let attributes = mem::take(&mut block.attrs);
             let region = self.region(span, start, &quote!(#expr), value);
@@ -70,23 +70,23 @@ impl Walker {
     }
 
     fn branches(&mut self, branch: &mut ExprIf) {
-        let borrowed = self.log.keeps.len();
+        let borrowed = self.log.long_borrows.len();
         let (borrowed, refused) = self.scoped(|walker| {
             walker.in_condition(|walker| walker.expr(&mut branch.cond));
-            let borrowed = borrowed..walker.log.keeps.len();
-            let refused = walker.log.ways.part();
+            let borrowed = borrowed..walker.log.long_borrows.len();
+            let refused = walker.log.flow.fork();
             walker.branch(|walker| walker.block(&mut branch.then_branch));
             (borrowed, refused)
         });
-        let accepted = self.log.ways.go(refused);
+        let accepted = self.log.flow.continue_from(refused);
         match branch.else_branch.as_mut().map(|(_, otherwise)| &mut **otherwise) {
             Some(Expr::If(next)) => self.branches(next),
             Some(otherwise) => self.scoped(|walker| walker.expr(otherwise)),
             None => {}
         }
-        let otherwise = self.log.ways.here();
-        self.log.ways.meet(&[accepted, otherwise]);
-        self.give_back(borrowed);
+        let otherwise = self.log.flow.here();
+        self.log.flow.join(&[accepted, otherwise]);
+        self.end_borrows(borrowed);
     }
 
     pub(super) fn match_region(&mut self, expr: &mut Expr, value: bool) {
@@ -107,38 +107,38 @@ impl Walker {
 
     fn arms(&mut self, choice: &mut ExprMatch) {
         let binding = choice.arms.iter().find(|arm| !shape::names(&arm.pat).is_empty());
-        let (known, borrowed) = (self.is_known(&choice.expr), self.log.keeps.len());
+        let (known, borrowed) = (self.is_known(&choice.expr), self.log.long_borrows.len());
         self.scrutinee(&mut choice.expr, binding.map(|arm| &arm.pat));
-        let borrowed = borrowed..self.log.keeps.len();
+        let borrowed = borrowed..self.log.long_borrows.len();
         let mut borrows = false;
         let lenders = self.lenders_of(&choice.expr, false);
-        let (mut next, mut ends) = (self.log.ways.here(), Vec::new());
+        let (mut next, mut ends) = (self.log.flow.here(), Vec::new());
         for arm in &mut choice.arms {
-            self.log.ways.go(next);
+            self.log.flow.continue_from(next);
             self.scoped(|walker| {
                 let bound = Bound { known, refutable: true, ..Bound::default() };
                 borrows |= walker.lent_by(lenders.clone(), |w| w.bind_pattern(&arm.pat, bound));
                 if let Some((_, guard)) = &mut arm.guard {
                     walker.in_condition(|walker| walker.expr(guard));
                 }
-                next = walker.log.ways.part();
+                next = walker.log.flow.fork();
                 walker.branch(|walker| walker.expr(&mut arm.body));
                 if arm.comma.is_none() && matches!(*arm.body, Expr::Verbatim(_)) {
                     arm.comma = Some(Token![,](Span::mixed_site()));
                 }
             });
-            ends.push(self.log.ways.here());
+            ends.push(self.log.flow.here());
         }
-        self.log.ways.meet(&ends);
+        self.log.flow.join(&ends);
         if borrows {
             self.change(&mut choice.expr, true);
         }
-        self.give_back(borrowed);
+        self.end_borrows(borrowed);
     }
 
     /// Walks through `loop` and `while`.
     pub(super) fn loop_region(&mut self, expr: &mut Expr, value: bool) {
-        let (endless, by_macros) = (shape::diverges(expr), shape::is_left_by_macros(expr));
+        let (endless, by_macros) = (shape::diverges(expr), shape::exits_by_macros_only(expr));
         let start = self.begin();
         let lent = self.value(expr, value).lent;
         let head = (!self.inert).then(|| self.point(Role::Head, start, false, None));
@@ -158,22 +158,22 @@ impl Walker {
         let label = label.clone();
         let (number, _) = self.begin_loop(name_of(&label), start, None);
         let mut condition = condition;
-        let (mut refused, borrowed) = (None, self.log.keeps.len());
+        let (mut refused, borrowed) = (None, self.log.long_borrows.len());
         self.scoped(|walker| {
             if let Some(condition) = &mut condition {
                 walker.in_condition(|walker| walker.expr(condition));
-                refused = Some(walker.log.ways.part());
+                refused = Some(walker.log.flow.fork());
             }
-            let borrowed = borrowed..walker.log.keeps.len();
+            let borrowed = borrowed..walker.log.long_borrows.len();
             walker.branch(|walker| walker.block(body));
-            walker.give_back(borrowed);
+            walker.end_borrows(borrowed);
         });
         self.end_loop(refused);
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, value, None);
         self.log.points[end].lent = lent;
         self.log.loops[number] = Some(end);
-        let (region, iterate) = self.head(head, end, "again");
+        let (region, iterate) = self.head(head, end, "loop_head");
         let whole = match condition {
             Some(condition) => quote! {
                 #label loop { #iterate if #condition #body else { break } }
@@ -202,7 +202,7 @@ impl Walker {
         method: &str,
     ) -> (TokenStream, TokenStream) {
         self.log.points[head].end = self.log.entries.len();
-        self.log.points[head].suspects_of = end;
+        self.log.points[head].mutators_of = end;
         let span = Span::mixed_site();
         let region = format_ident!("__phigrad_region_{end}", span = span);
         let point = format_ident!("__phigrad_point_{head}", span = span);
@@ -219,48 +219,51 @@ impl Walker {
     ) -> (usize, BlockId) {
         let number = self.log.loops.len();
         self.log.loops.push(None);
-        let head = self.log.ways.enter_loop(label.clone());
-        self.frames.push(Frame { label, number, start, body });
+        let head = self.log.flow.enter_loop(label.clone());
+        self.enclosing_loops.push(EnclosingLoop { label, number, start, body });
         (number, head)
     }
 
     /// Ends a loop, whose exits are `break` and, if given, `refused`.
     pub(super) fn end_loop(&mut self, refused: Option<BlockId>) {
-        self.frames.pop();
-        self.log.ways.leave_loop(refused);
+        self.enclosing_loops.pop();
+        self.log.flow.leave_loop(refused);
     }
 
     /// Notes a jump.
-    pub(super) fn jump(&mut self, goal: Goal) {
+    pub(super) fn jump(&mut self, target: JumpTarget) {
         // Inside closures and macros it may have another target.
-        let goal = if self.inert { Goal::Elsewhere } else { goal };
-        self.log.jumps.push((self.log.entries.len(), goal));
-        self.push(NOTHING, Kind::Jump);
+        let target = if self.inert { JumpTarget::Unknown } else { target };
+        self.log.jumps.push((self.log.entries.len(), target));
+        self.push(NO_VARIABLE, Kind::Jump);
     }
 
     /// Walks through a `break`.
     pub(super) fn jump_out(&mut self, label: &mut Option<Lifetime>) {
         let written = label.clone();
-        let mut frames = self.frames.iter().rev();
-        let left = frames.find(|frame| label.is_none() || frame.label == *label);
-        let goal = left.map_or(Goal::Elsewhere, |frame| Goal::Loop(frame.number));
+        let mut enclosing_loops = self.enclosing_loops.iter().rev();
+        let left = enclosing_loops.find(|enclosing| label.is_none() || enclosing.label == *label);
+        let target =
+            left.map_or(JumpTarget::Unknown, |enclosing| JumpTarget::Loop(enclosing.number));
         if let (None, false, Some(Body::Block { whole, .. })) =
-            (&label, self.inert, left.and_then(|frame| frame.body.clone()))
+            (&label, self.inert, left.and_then(|enclosing| enclosing.body.clone()))
         {
             *label = Some(whole);
         }
-        self.jump(goal);
-        self.log.ways.break_out(written.as_ref());
+        self.jump(target);
+        self.log.flow.add_break(written.as_ref());
     }
 
     /// Walks through a `continue`.
-    pub(super) fn repeat(&mut self, expr: &mut Expr) {
+    pub(super) fn continue_loop(&mut self, expr: &mut Expr) {
         let Expr::Continue(jump) = &*expr else { return };
         let label = jump.label.clone();
-        let target = self.frames.iter().rev().find(|f| label.is_none() || f.label == label);
-        let body = target.and_then(|frame| frame.body.clone());
-        let goal = target.map_or(Goal::Elsewhere, |frame| Goal::Next(frame.number));
-        self.jump(goal);
+        let target =
+            self.enclosing_loops.iter().rev().find(|f| label.is_none() || f.label == label);
+        let body = target.and_then(|enclosing| enclosing.body.clone());
+        let target =
+            target.map_or(JumpTarget::Unknown, |enclosing| JumpTarget::Next(enclosing.number));
+        self.jump(target);
         match body {
             Some(Body::Block { own, .. }) if !self.inert => {
                 *expr = Expr::Verbatim(quote!(break #own));
@@ -270,20 +273,20 @@ impl Walker {
             }
             _ => {}
         }
-        self.log.ways.repeat(label.as_ref());
+        self.log.flow.add_continue(label.as_ref());
     }
 
-    pub(super) fn leave(&mut self, expr: &mut Expr) {
+    pub(super) fn return_value(&mut self, expr: &mut Expr) {
         let Expr::Return(jump) = expr else { return };
         if let Some(value) = &mut jump.expr {
             self.expr(value);
         }
-        self.jump(Goal::Function);
-        self.log.ways.lose();
+        self.jump(JumpTarget::Function);
+        self.log.flow.begin_unreachable();
         if !self.inert {
             let (span, value) = (jump.return_token.span, &jump.expr);
             let value = value.as_ref().map_or(quote!(()), |value| quote!(#value));
-            let ended = self.leaving(span, &value);
+            let ended = self.join_function(span, &value);
             *expr = Expr::Verbatim(quote!(return #ended));
         }
     }
@@ -291,7 +294,7 @@ impl Walker {
     pub(super) fn question(&mut self, expr: &mut Expr) {
         let Expr::Try(question) = expr else { return };
         self.expr(&mut question.expr);
-        self.jump(Goal::Function);
+        self.jump(JumpTarget::Function);
         if self.inert {
             return;
         }
@@ -302,7 +305,7 @@ impl Walker {
         self.log.points[point].value = false;
         let point = format_ident!("__phigrad_point_{point}", span = Span::mixed_site());
         let tokens = quote_spanned! {site=>
-            match ::phigrad::flow::Question::branch(#inner) {
+            match ::phigrad::flow::TryOperator::branch(#inner) {
                 ::core::ops::ControlFlow::Continue(__phigrad_output) => __phigrad_output,
                 ::core::ops::ControlFlow::Break(__phigrad_residual) => {
                     match ::phigrad::flow::join(
@@ -322,7 +325,7 @@ impl Walker {
     }
 
     /// Ends the function's region with `value`.
-    fn leaving(&mut self, span: Span, value: &TokenStream) -> TokenStream {
+    fn join_function(&mut self, span: Span, value: &TokenStream) -> TokenStream {
         let point = self.exit();
         let body = format_ident!("__phigrad_body", span = Span::mixed_site());
         join(span, &quote!(#body), value, point)

@@ -8,10 +8,10 @@ use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::{Expr, Pat, UnOp};
 
-use super::macros::Deed;
-use super::{NOTHING, Walker};
-use crate::captures::{How, Keep, Mention};
-use crate::log::{Element, Kind, Variable, Way};
+use super::macros::UnknownAccess;
+use super::{NO_VARIABLE, Walker};
+use crate::captures::{Access, LongBorrow, Mention};
+use crate::log::{Element, Kind, Projection, Variable};
 use crate::places::{self, Index, Step, place};
 use crate::shape;
 
@@ -38,27 +38,27 @@ impl Walker {
     /// element `expr`.
     fn note_index(&mut self, expr: &Expr, number: usize) {
         let Some((name, steps)) = place(expr) else { return };
-        let (Some(of), way) = (self.find(name), self.way(&steps)) else { return };
+        let (Some(of), projection) = (self.find(name), self.projection(&steps)) else { return };
         if let [mention] = &mut self.log.mentions[number..]
-            && steps.len() == way.fields.len() + 1
-            && way.element == Some(Element::Variable(mention.variable))
+            && steps.len() == projection.fields.len() + 1
+            && projection.element == Some(Element::Variable(mention.variable))
             && !self.unsafe_code
         {
-            mention.index_of = Some((of, way));
+            mention.index_of = Some((of, projection));
         }
     }
 
     /// The variable of a place, after a walk through its indices. Notes the access if the variable
     /// is not found.
-    fn reach(&mut self, expr: &mut Expr, deed: Deed) -> Option<(Variable, Vec<Step>)> {
+    fn reach(&mut self, expr: &mut Expr, access: UnknownAccess) -> Option<(Variable, Vec<Step>)> {
         self.steps(expr);
-        self.doubt_place(expr, deed);
+        self.note_unknown_place(expr, access);
         let (name, steps) = place(expr)?;
         Some((self.find(name)?, steps))
     }
 
     /// The projection that `steps` lead to.
-    fn way(&self, steps: &[Step]) -> Way {
+    fn projection(&self, steps: &[Step]) -> Projection {
         let fields = places::fields(steps);
         let element = match steps.get(fields.len()) {
             Some(Step::Index(Some(Index::Number(number)))) => Some(Element::Number(*number)),
@@ -71,32 +71,40 @@ impl Walker {
                 .map(Element::Variable),
             _ => None,
         };
-        Way { fields, element }
+        Projection { fields, element }
     }
 
     /// Notes that `variable` is named.
-    pub(super) fn named(&mut self, variable: Variable, steps: &[Step], how: How) {
+    pub(super) fn named(&mut self, variable: Variable, steps: &[Step], access: Access) {
         // Fields of a union are for unsafe code only.
-        let way = if self.unsafe_code { Way::default() } else { self.way(steps) };
+        let projection =
+            if self.unsafe_code { Projection::default() } else { self.projection(steps) };
         let (at, branch) = (self.log.entries.len(), self.branch);
-        self.log.ways.mention(self.log.mentions.len());
-        self.log.mentions.push(Mention { variable, way, at, branch, how, index_of: None });
+        self.log.flow.mention(self.log.mentions.len());
+        self.log.mentions.push(Mention {
+            variable,
+            projection,
+            at,
+            branch,
+            access,
+            index_of: None,
+        });
     }
 
     /// Notes that `variable` is borrowed, and that the borrow may be stored.
-    pub(super) fn keep(&mut self, variable: Variable, steps: &[Step]) {
-        if self.keeping {
+    pub(super) fn note_borrow(&mut self, variable: Variable, steps: &[Step]) {
+        if self.storing {
             let (fields, at) = (places::fields(steps), self.log.entries.len());
-            let keep = Keep { variable, fields, at, until: usize::MAX, holders: None };
-            self.log.keeps.push(keep);
+            let borrow = LongBorrow { variable, fields, at, until: usize::MAX, holders: None };
+            self.log.long_borrows.push(borrow);
         }
     }
 
     /// Ends the borrows of an expression.
-    pub(super) fn give_back(&mut self, keeps: Range<usize>) {
+    pub(super) fn end_borrows(&mut self, long_borrows: Range<usize>) {
         let end = self.log.entries.len();
-        for keep in &mut self.log.keeps[keeps] {
-            keep.until = keep.until.min(end);
+        for borrow in &mut self.log.long_borrows[long_borrows] {
+            borrow.until = borrow.until.min(end);
         }
     }
 
@@ -105,17 +113,17 @@ impl Walker {
         if let Expr::Path(path) = &*expr {
             self.ask_function(&path.path);
         }
-        if let Some((variable, steps)) = self.reach(expr, Deed::Read) {
+        if let Some((variable, steps)) = self.reach(expr, UnknownAccess::Read) {
             let copied = steps.iter().any(|step| matches!(step, Step::Index(_)));
-            self.named(variable, &steps, if copied { How::Use } else { How::Move });
+            self.named(variable, &steps, if copied { Access::Use } else { Access::Move });
             self.mention(variable, &steps);
         }
     }
 
     /// Walks through a shared borrow of `expr`.
     pub(super) fn look(&mut self, expr: &mut Expr) {
-        if let Some((variable, steps)) = self.reach(expr, Deed::Lend) {
-            self.named(variable, &steps, How::Use);
+        if let Some((variable, steps)) = self.reach(expr, UnknownAccess::Lend) {
+            self.named(variable, &steps, Access::Use);
             self.mention(variable, &steps);
         }
     }
@@ -123,20 +131,20 @@ impl Walker {
     /// Notes that a place of `variable` is accessible.
     pub(super) fn mention(&mut self, variable: Variable, steps: &[Step]) {
         self.push(variable, Kind::Read);
-        self.push(variable, Kind::Mention(self.way(steps)));
+        self.push(variable, Kind::Mention(self.projection(steps)));
     }
 
     /// Walks through a change of `expr` in place, which shows that its variable is mutable.
     pub(super) fn change(&mut self, expr: &mut Expr, assigned: bool) {
-        self.change_by(expr, assigned, How::Use);
+        self.change_by(expr, assigned, Access::Use);
     }
 
-    fn change_by(&mut self, expr: &mut Expr, assigned: bool, how: How) {
-        if let Some((variable, steps)) = self.reach(expr, Deed::Change) {
-            let (own, way) = (places::is_own(&steps), self.way(&steps));
-            self.named(variable, &steps, if own { how } else { How::Use });
-            if assigned && how == How::Use {
-                self.keep(variable, &steps);
+    fn change_by(&mut self, expr: &mut Expr, assigned: bool, access: Access) {
+        if let Some((variable, steps)) = self.reach(expr, UnknownAccess::Change) {
+            let (own, projection) = (places::is_own(&steps), self.projection(&steps));
+            self.named(variable, &steps, if own { access } else { Access::Use });
+            if assigned && access == Access::Use {
+                self.note_borrow(variable, &steps);
             }
             let binding = &mut self.log.bindings[variable];
             binding.reference |= !binding.mutable && !binding.deferred && steps.len() == 1;
@@ -146,7 +154,7 @@ impl Walker {
                 true => self.push(variable, Kind::Read),
                 false => self.mention(variable, &steps),
             }
-            self.push(variable, Kind::Change(assigned, way));
+            self.push(variable, Kind::Change(assigned, projection));
         }
     }
 
@@ -159,12 +167,12 @@ impl Walker {
             Expr::Paren(paren) => self.assign(&mut paren.expr),
             Expr::Infer(_) | Expr::Range(_) => {}
             Expr::Path(_) => {
-                if let Some((variable, steps)) = self.reach(left, Deed::Change) {
-                    self.named(variable, &steps, How::Assign);
+                if let Some((variable, steps)) = self.reach(left, UnknownAccess::Change) {
+                    self.named(variable, &steps, Access::Assign);
                     self.push(variable, Kind::Assign);
                 }
             }
-            _ => self.change_by(left, true, How::Assign),
+            _ => self.change_by(left, true, Access::Assign),
         }
     }
 
@@ -173,10 +181,10 @@ impl Walker {
         if let Expr::Path(path) = &*expr {
             self.ask_function(&path.path);
         }
-        if let Some((variable, steps)) = self.reach(expr, Deed::Lend) {
-            self.named(variable, &steps, How::Move);
+        if let Some((variable, steps)) = self.reach(expr, UnknownAccess::Lend) {
+            self.named(variable, &steps, Access::Move);
             if self.log.bindings[variable].reference {
-                self.keep(variable, &steps);
+                self.note_borrow(variable, &steps);
             }
             self.mention(variable, &steps);
             self.push(variable, Kind::Lend(places::fields(&steps)));
@@ -192,12 +200,12 @@ impl Walker {
         if let Expr::Path(path) = &*function {
             self.ask_function(&path.path);
         }
-        if let Some((variable, steps)) = self.reach(function, Deed::Lend) {
-            self.named(variable, &steps, How::Move);
-            self.keep(variable, &steps);
+        if let Some((variable, steps)) = self.reach(function, UnknownAccess::Lend) {
+            self.named(variable, &steps, Access::Move);
+            self.note_borrow(variable, &steps);
             let binding = &self.log.bindings[variable];
             let kind = match binding.mutable {
-                true => Kind::Change(true, self.way(&steps)),
+                true => Kind::Change(true, self.projection(&steps)),
                 false => Kind::Lend(places::fields(&steps)),
             };
             self.mention(variable, &steps);
@@ -211,7 +219,7 @@ impl Walker {
         let (last, owner) = (names.next(), names.next());
         let is_local = owner.is_none() && last.is_some_and(|name| self.find(name).is_some());
         if !is_local && last.is_some_and(|name| places::asks_unseen_of(owner, name)) {
-            self.push(NOTHING, Kind::Unseen);
+            self.push(NO_VARIABLE, Kind::Unseen);
         }
     }
 
@@ -220,21 +228,22 @@ impl Walker {
     pub(super) fn receiver(&mut self, receiver: &mut Expr, method: &Ident) -> Option<usize> {
         let is_simple = shape::is_simple_place(receiver);
         if places::asks_unseen(method) {
-            self.push(NOTHING, Kind::Unseen);
+            self.push(NO_VARIABLE, Kind::Unseen);
         }
-        let deed = if places::is_looker(method) { Deed::Read } else { Deed::Lend };
-        let (variable, steps) = self.reach(receiver, deed)?;
+        let access =
+            if places::is_looker(method) { UnknownAccess::Read } else { UnknownAccess::Lend };
+        let (variable, steps) = self.reach(receiver, access)?;
         let binding = &self.log.bindings[variable];
         let (mutable, lends) = (binding.mutable, binding.mutable || binding.reference);
         let looks = places::is_looker(method);
-        self.named(variable, &steps, if looks { How::Use } else { How::Move });
+        self.named(variable, &steps, if looks { Access::Use } else { Access::Move });
         self.mention(variable, &steps);
         if !places::is_reader(method, mutable) {
             if lends && !places::is_taker(method) {
-                self.keep(variable, &steps);
+                self.note_borrow(variable, &steps);
             }
             let kind = match mutable {
-                true => Kind::Change(true, self.way(&steps)),
+                true => Kind::Change(true, self.projection(&steps)),
                 false => Kind::Lend(places::fields(&steps)),
             };
             self.push(variable, kind);
@@ -254,7 +263,7 @@ impl Walker {
     /// Walks through the expression that patterns are matched with.
     pub(super) fn scrutinee(&mut self, expr: &mut Expr, pattern: Option<&Pat>) -> bool {
         let names = pattern.map(shape::names).unwrap_or_default();
-        let keeping = mem::replace(&mut self.keeping, true);
+        let storing = mem::replace(&mut self.storing, true);
         self.in_condition(|walker| match place(expr) {
             Some(_) if !names.is_empty() => {
                 // Not rewritten: a match does not move a place by itself.
@@ -264,7 +273,7 @@ impl Walker {
             }
             _ => walker.expr(expr),
         });
-        self.keeping = keeping;
+        self.storing = storing;
         names.iter().any(|name| name.by_ref.is_some() && name.mutability.is_some())
     }
 }

@@ -8,7 +8,7 @@ use super::Carrier;
 /// Types with the operator `?`: it evaluates to the output, or returns the residual from the
 /// function.
 #[diagnostic::on_unimplemented(message = "`?` on `{Self}` is not known to `#[phigrad::traced]`")]
-pub trait Question {
+pub trait TryOperator {
     /// The value of the expression.
     type Output;
     /// The value that the function returns otherwise, before conversion.
@@ -18,7 +18,7 @@ pub trait Question {
     fn branch(self) -> ControlFlow<Self::Residual, Self::Output>;
 }
 
-impl<T> Question for Option<T> {
+impl<T> TryOperator for Option<T> {
     type Output = T;
     type Residual = Option<Infallible>;
 
@@ -28,7 +28,7 @@ impl<T> Question for Option<T> {
     }
 }
 
-impl<T, E> Question for Result<T, E> {
+impl<T, E> TryOperator for Result<T, E> {
     type Output = T;
     type Residual = Result<Infallible, E>;
 
@@ -41,7 +41,7 @@ impl<T, E> Question for Result<T, E> {
     }
 }
 
-impl<B, C> Question for ControlFlow<B, C> {
+impl<B, C> TryOperator for ControlFlow<B, C> {
     type Output = C;
     type Residual = ControlFlow<B, Infallible>;
 

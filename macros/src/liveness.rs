@@ -1,16 +1,16 @@
 //! Liveness: the variables that have a value where a region begins, and those that are used after
 //! it.
 
-use crate::captures::{How, Mention};
-use crate::log::{Entry, Kind, Log, Point, Role, Variable, Way};
-use crate::ways::Later;
+use crate::captures::{Access, Mention};
+use crate::flow_graph::Liveness;
+use crate::log::{Entry, Kind, Log, Point, Projection, Role, Variable};
 
 /// The value of a variable, declared without one, where a region begins.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Birth {
-    Born,
+pub enum EntryValue {
+    Present,
     /// It has none, or is certainly assigned before it is read.
-    Unborn,
+    Dead,
     Unknown,
 }
 
@@ -53,48 +53,49 @@ impl Log {
 
     /// Retains only those changes of a variable that are used later, if it may have no value at
     /// `point`. Returns true if it may not be read nevertheless.
-    pub fn leave_used(
+    pub fn retain_used(
         &self,
         point: &Point,
         variable: Variable,
-        changes: &mut Vec<(Way, bool)>,
+        changes: &mut Vec<(Projection, bool)>,
     ) -> bool {
         let binding = &self.bindings[variable];
         if point.role == Role::Exit || binding.closure || !self.may_lack_value(variable) {
             return false;
         }
-        let mut doubtful = false;
-        changes.retain(|(way, _)| {
-            let later = self.ways.used(point.place, variable, &way.fields, &self.mentions);
-            doubtful |= later == Later::Perhaps
+        let mut uncertain = false;
+        changes.retain(|(projection, _)| {
+            let liveness =
+                self.flow.liveness(point.location, variable, &projection.fields, &self.mentions);
+            uncertain |= liveness == Liveness::MaybeLive
                 && binding.deferred
-                && !self.ways.has_value(point.place, variable, &self.mentions);
-            later != Later::Never
+                && !self.flow.is_assigned(point.location, variable, &self.mentions);
+            liveness != Liveness::Dead
         });
-        doubtful
+        uncertain
     }
 
     /// Tests whether `variable` may have no value between its declaration and its last use.
     fn may_lack_value(&self, variable: Variable) -> bool {
         let binding = &self.bindings[variable];
-        let leaves = |mention: &Mention| matches!(mention.how, How::Move | How::Word);
+        let leaves = |mention: &Mention| matches!(mention.access, Access::Move | Access::Word);
         binding.deferred
             || (!binding.copied && !binding.reference && self.mentions_of(variable).any(leaves))
     }
 
     /// The value of `variable` where the region of `point` begins, if it was declared without one.
-    pub fn birth(&self, point: &Point, variable: Variable) -> Birth {
+    pub fn entry_value(&self, point: &Point, variable: Variable) -> EntryValue {
         let start = self.starts.binary_search_by_key(&point.start, |&(at, _)| at);
         let (Ok(index), true) = (start, self.bindings[variable].deferred) else {
-            return Birth::Born;
+            return EntryValue::Present;
         };
         let place = self.starts[index].1;
-        match self.ways.used(place, variable, &[], &self.mentions) {
-            Later::Never => Birth::Unborn,
-            Later::Perhaps if !self.ways.has_value(place, variable, &self.mentions) => {
-                Birth::Unknown
+        match self.flow.liveness(place, variable, &[], &self.mentions) {
+            Liveness::Dead => EntryValue::Dead,
+            Liveness::MaybeLive if !self.flow.is_assigned(place, variable, &self.mentions) => {
+                EntryValue::Unknown
             }
-            Later::Perhaps | Later::Surely => Birth::Born,
+            Liveness::MaybeLive | Liveness::Live => EntryValue::Present,
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use syn::{Lifetime, Member};
 
-use crate::captures::{How, Mention, overlap};
+use crate::captures::{Access, Mention, overlap};
 use crate::log::Variable;
 
 /// A basic block: its index in [`FlowGraph::blocks`].
@@ -15,19 +15,19 @@ pub type BlockId = usize;
 
 /// A location: a block, and the number of its events before it.
 #[derive(Clone, Copy, Default)]
-pub struct Place {
+pub struct Location {
     block: BlockId,
     count: usize,
 }
 
 /// The liveness of a variable at a location.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Later {
-    Never,
+pub enum Liveness {
+    Dead,
     /// Live on uncertain paths only.
-    Perhaps,
+    MaybeLive,
     /// Live on a path that the compiler knows.
-    Surely,
+    Live,
 }
 
 /// An event that concerns a variable.
@@ -54,12 +54,12 @@ struct Exit {
     /// The head, for a loop.
     head: Option<BlockId>,
     /// The sources of edges to its end.
-    left: Vec<(BlockId, bool)>,
+    breaks: Vec<(BlockId, bool)>,
     /// The sources of edges from `continue` to the end of the body.
-    next: Vec<(BlockId, bool)>,
+    continues: Vec<(BlockId, bool)>,
 }
 
-pub struct Ways {
+pub struct FlowGraph {
     blocks: Vec<Block>,
     here: BlockId,
     exits: Vec<Exit>,
@@ -67,15 +67,15 @@ pub struct Ways {
     closures: usize,
 }
 
-impl Default for Ways {
+impl Default for FlowGraph {
     fn default() -> Self {
-        Ways { blocks: vec![Block::default()], here: 0, exits: Vec::new(), closures: 0 }
+        FlowGraph { blocks: vec![Block::default()], here: 0, exits: Vec::new(), closures: 0 }
     }
 }
 
-impl Ways {
-    pub fn place(&self) -> Place {
-        Place { block: self.here, count: self.blocks[self.here].events.len() }
+impl FlowGraph {
+    pub fn location(&self) -> Location {
+        Location { block: self.here, count: self.blocks[self.here].events.len() }
     }
 
     /// The current block.
@@ -105,45 +105,45 @@ impl Ways {
         self.here = self.blocks.len();
         self.blocks.push(Block::default());
         for &(before, certain) in from {
-            self.lead(before, self.here, certain);
+            self.add_edge(before, self.here, certain);
         }
     }
 
-    fn lead(&mut self, from: BlockId, to: BlockId, certain: bool) {
+    fn add_edge(&mut self, from: BlockId, to: BlockId, certain: bool) {
         self.blocks[from].next.push((to, certain));
         self.blocks[to].before.push(from);
     }
 
     /// Continues after block `from`. Returns the current block.
-    pub fn go(&mut self, from: BlockId) -> BlockId {
+    pub fn continue_from(&mut self, from: BlockId) -> BlockId {
         let here = self.here;
         self.begin(&[(from, true)]);
         here
     }
 
     /// Begins a new block, so that paths can branch here. Returns the former block.
-    pub fn part(&mut self) -> BlockId {
-        self.go(self.here)
+    pub fn fork(&mut self) -> BlockId {
+        self.continue_from(self.here)
     }
 
     /// Begins an unreachable block.
-    pub fn lose(&mut self) {
+    pub fn begin_unreachable(&mut self) {
         self.begin(&[]);
     }
 
     /// Begins a block at which the paths from these blocks join.
-    pub fn meet(&mut self, from: &[BlockId]) {
+    pub fn join(&mut self, from: &[BlockId]) {
         let from: Vec<_> = from.iter().map(|&block| (block, true)).collect();
         self.begin(&from);
     }
 
     /// Adds an uncertain edge: control may not get past the current location.
-    pub fn doubt(&mut self) {
+    pub fn may_diverge(&mut self) {
         self.begin(&[(self.here, false)]);
     }
 
     /// Joins the path around the code after `before`, which may not have run.
-    pub fn may_have_run(&mut self, before: BlockId) {
+    pub fn join_skipped(&mut self, before: BlockId) {
         self.begin(&[(self.here, true), (before, false)]);
     }
 
@@ -164,20 +164,20 @@ impl Ways {
     /// Leaves it.
     pub fn leave_block(&mut self) {
         let exit = self.exits.pop().unwrap_or_default();
-        self.begin(&[&[(self.here, true)], exit.left.as_slice()].concat());
+        self.begin(&[&[(self.here, true)], exit.breaks.as_slice()].concat());
     }
 
     /// Enters a loop. Returns its head.
     pub fn enter_loop(&mut self, label: Option<Lifetime>) -> BlockId {
-        self.part();
+        self.fork();
         let head = self.here;
         self.exits.push(Exit { label, head: Some(head), ..Exit::default() });
-        self.part()
+        self.fork()
     }
 
     /// Ends the body of a loop: paths of `continue` join here.
     pub fn end_body(&mut self) {
-        let next = self.exits.last_mut().map(|exit| core::mem::take(&mut exit.next));
+        let next = self.exits.last_mut().map(|exit| core::mem::take(&mut exit.continues));
         self.begin(&[&[(self.here, true)], next.unwrap_or_default().as_slice()].concat());
     }
 
@@ -186,28 +186,28 @@ impl Ways {
         self.end_body();
         let mut exit = self.exits.pop().unwrap_or_default();
         if let (Some(head), 0) = (exit.head, self.closures) {
-            self.lead(self.here, head, true);
+            self.add_edge(self.here, head, true);
         }
-        exit.left.extend(refused.map(|block| (block, true)));
-        self.begin(&exit.left);
+        exit.breaks.extend(refused.map(|block| (block, true)));
+        self.begin(&exit.breaks);
     }
 
     /// Adds a `break`.
-    pub fn break_out(&mut self, label: Option<&Lifetime>) {
+    pub fn add_break(&mut self, label: Option<&Lifetime>) {
         let here = self.here;
         if let Some(exit) = self.target(label) {
-            exit.left.push((here, true));
+            exit.breaks.push((here, true));
         }
-        self.lose();
+        self.begin_unreachable();
     }
 
     /// Adds a `continue`.
-    pub fn repeat(&mut self, label: Option<&Lifetime>) {
+    pub fn add_continue(&mut self, label: Option<&Lifetime>) {
         let here = self.here;
         if let Some(exit) = self.target(label) {
-            exit.next.push((here, true));
+            exit.continues.push((here, true));
         }
-        self.lose();
+        self.begin_unreachable();
     }
 
     fn target(&mut self, label: Option<&Lifetime>) -> Option<&mut Exit> {
@@ -224,36 +224,36 @@ impl Ways {
         }
         let here = self.here;
         for exit in &mut self.exits {
-            exit.left.push((here, false));
-            exit.next.push((here, false));
+            exit.breaks.push((here, false));
+            exit.continues.push((here, false));
         }
-        self.doubt();
+        self.may_diverge();
     }
 
     /// The liveness at `location` of these fields of `variable`.
-    pub fn used(
+    pub fn liveness(
         &self,
-        place: Place,
+        location: Location,
         variable: Variable,
         fields: &[Member],
         mentions: &[Mention],
-    ) -> Later {
-        [(true, Later::Surely), (false, Later::Perhaps)]
+    ) -> Liveness {
+        [(true, Liveness::Live), (false, Liveness::MaybeLive)]
             .into_iter()
-            .find(|&(certain, _)| self.is_used(place, variable, fields, mentions, certain))
-            .map_or(Later::Never, |(_, later)| later)
+            .find(|&(certain, _)| self.is_live(location, variable, fields, mentions, certain))
+            .map_or(Liveness::Dead, |(_, liveness)| liveness)
     }
 
-    fn is_used(
+    fn is_live(
         &self,
-        place: Place,
+        location: Location,
         variable: Variable,
         fields: &[Member],
         mentions: &[Mention],
         certain: bool,
     ) -> bool {
         let mut seen = vec![false; self.blocks.len()];
-        let mut stack = vec![(place.block, place.count)];
+        let mut stack = vec![(location.block, location.count)];
         while let Some((block, from)) = stack.pop() {
             let mut ends = false;
             for event in &self.blocks[block].events[from..] {
@@ -266,19 +266,19 @@ impl Ways {
                     Event::Mentioned(index) => (&mentions[index], false),
                     Event::Captured(index) => (&mentions[index], true),
                 };
-                let other = &mention.way.fields;
+                let other = &mention.projection.fields;
                 if mention.variable != variable || !overlap(other, fields) {
                     continue;
                 }
-                match mention.how {
-                    How::Assign if !captured && mention.way.element.is_none() => {
+                match mention.access {
+                    Access::Assign if !captured && mention.projection.element.is_none() => {
                         ends = fields.starts_with(other);
                         if ends {
                             break;
                         }
                     }
                     // A word may refer to something else.
-                    How::Word if certain => {}
+                    Access::Word if certain => {}
                     _ => return true,
                 }
             }
@@ -296,16 +296,21 @@ impl Ways {
     }
 
     /// Tests whether `variable`, declared without a value, is definitely assigned at `location`.
-    pub fn has_value(&self, place: Place, variable: Variable, mentions: &[Mention]) -> bool {
+    pub fn is_assigned(
+        &self,
+        location: Location,
+        variable: Variable,
+        mentions: &[Mention],
+    ) -> bool {
         let mut seen = vec![false; self.blocks.len()];
-        let mut stack = vec![(place.block, place.count)];
+        let mut stack = vec![(location.block, location.count)];
         while let Some((block, end)) = stack.pop() {
             let assigned = self.blocks[block].events[..end].iter().rev().find_map(|e| match *e {
                 Event::Declared(other) => (other == variable).then_some(false),
                 Event::Captured(_) => None,
                 Event::Mentioned(index) => {
-                    let Mention { variable: of, way, how, .. } = &mentions[index];
-                    let is = *of == variable && *how == How::Assign && way.is_whole();
+                    let Mention { variable: of, projection, access, .. } = &mentions[index];
+                    let is = *of == variable && *access == Access::Assign && projection.is_whole();
                     is.then_some(true)
                 }
             });

@@ -9,16 +9,16 @@ use std::vec;
 use super::Carry;
 
 /// Types of which it is known whether they hold a mutable reference or a cell.
-pub trait Steady {
+pub trait KnownAliasing {
     /// True if they may hold one.
     const REFERS: bool;
 }
 
 /// Implements `KnownAliasing` for types that hold what their parameters hold.
-macro_rules! steady {
+macro_rules! known_aliasing {
     ($([$($parameters:tt)*] $type:ty, $($part:ident: $bound:ident)*;)*) => {
         $(
-            impl<$($parameters)*> Steady for $type
+            impl<$($parameters)*> KnownAliasing for $type
             where
                 $($part: $bound),*
             {
@@ -28,7 +28,7 @@ macro_rules! steady {
     };
 }
 
-steady! {
+known_aliasing! {
     [T] slice::Iter<'_, T>, T: Carry;
     [T] slice::Windows<'_, T>, T: Carry;
     [T] slice::Chunks<'_, T>, T: Carry;
@@ -42,25 +42,25 @@ steady! {
     [] str::Bytes<'_>,;
     [] Duration,;
     [] Instant,;
-    [I] Enumerate<I>, I: Steady;
-    [I] Rev<I>, I: Steady;
-    [I] Skip<I>, I: Steady;
-    [I] Take<I>, I: Steady;
-    [I] StepBy<I>, I: Steady;
-    [I] Cycle<I>, I: Steady;
-    [I] Cloned<I>, I: Steady;
-    [I] Copied<I>, I: Steady;
-    [A, B] Zip<A, B>, A: Steady B: Steady;
-    [A, B] Chain<A, B>, A: Steady B: Steady;
+    [I] Enumerate<I>, I: KnownAliasing;
+    [I] Rev<I>, I: KnownAliasing;
+    [I] Skip<I>, I: KnownAliasing;
+    [I] Take<I>, I: KnownAliasing;
+    [I] StepBy<I>, I: KnownAliasing;
+    [I] Cycle<I>, I: KnownAliasing;
+    [I] Cloned<I>, I: KnownAliasing;
+    [I] Copied<I>, I: KnownAliasing;
+    [A, B] Zip<A, B>, A: KnownAliasing B: KnownAliasing;
+    [A, B] Chain<A, B>, A: KnownAliasing B: KnownAliasing;
     [K, V, S] HashMap<K, V, S>, K: Carry V: Carry;
     [T, S] HashSet<T, S>, T: Carry;
 }
 
-impl<I: Iterator<Item: Carry> + Steady> Steady for Peekable<I> {
+impl<I: Iterator<Item: Carry> + KnownAliasing> KnownAliasing for Peekable<I> {
     const REFERS: bool = I::REFERS || <I::Item as Carry>::REFERS;
 }
 
-impl<T: Steady + ?Sized> Steady for &T {
+impl<T: KnownAliasing + ?Sized> KnownAliasing for &T {
     const REFERS: bool = T::REFERS;
 }
 
@@ -68,7 +68,7 @@ impl<T: Steady + ?Sized> Steady for &T {
 macro_rules! functions {
     ($([$($parameter:ident)*])*) => {
         $(
-            impl<R $(, $parameter)*> Steady for fn($($parameter),*) -> R {
+            impl<R $(, $parameter)*> KnownAliasing for fn($($parameter),*) -> R {
                 const REFERS: bool = false;
             }
         )*

@@ -3,8 +3,8 @@
 
 use syn::Member;
 
+use crate::liveness::EntryValue;
 use crate::log::{Carried, Entry, Kind, Log, Point, Role, Variable};
-use crate::needs::Birth;
 
 /// The question about the type of a mutator.
 #[derive(Clone, Copy, PartialEq)]
@@ -23,7 +23,7 @@ pub enum Ask {
 
 /// A variable, or a field of it, through which something else may change.
 #[derive(PartialEq)]
-pub struct Suspect {
+pub struct Mutator {
     pub variable: Variable,
     pub fields: Vec<Member>,
     pub ask: Ask,
@@ -42,9 +42,9 @@ enum Before {
     Unused,
 }
 
-impl Suspect {
+impl Mutator {
     fn new(variable: Variable, fields: &[Member], ask: Ask) -> Self {
-        Suspect { variable, fields: fields.to_vec(), ask, missing: false }
+        Mutator { variable, fields: fields.to_vec(), ask, missing: false }
     }
 
     /// Sets how the type is asked if the variable may have no value; `known` tells that its type is
@@ -74,12 +74,12 @@ impl Log {
     }
 
     /// The mutators of the region of `point`.
-    pub fn suspects(&self, point: &Point) -> Vec<Suspect> {
-        let mut suspects = Vec::new();
+    pub fn mutators(&self, point: &Point) -> Vec<Mutator> {
+        let mut mutators = Vec::new();
         let carried = self.carried(point);
         for variable in 0..self.bindings.len() {
             let binding = &self.bindings[variable];
-            self.add_mentions(point, variable, &carried, &mut suspects);
+            self.add_mentions(point, variable, &carried, &mut mutators);
             if !self.is_outside(point, variable)
                 || binding.reference
                 || binding.plain
@@ -103,19 +103,19 @@ impl Log {
                 && !self.is_needed(point, variable)
                 && self.entries_of(point, variable).any(changes)
             {
-                let suspect = Suspect::new(variable, &[], Ask::Holds);
-                suspects.push(suspect.with(value, binding.known));
+                let mutator = Mutator::new(variable, &[], Ask::Holds);
+                mutators.push(mutator.with(value, binding.known));
                 continue;
             }
             for entry in self.entries_of(point, variable) {
                 let Kind::Lend(fields) = &entry.kind else { continue };
                 for length in 0..=fields.len() {
-                    let suspect = Suspect::new(variable, &fields[..length], Ask::Reaches);
-                    add(&mut suspects, suspect.with(value, binding.known));
+                    let mutator = Mutator::new(variable, &fields[..length], Ask::Reaches);
+                    add(&mut mutators, mutator.with(value, binding.known));
                 }
             }
         }
-        suspects
+        mutators
     }
 
     /// The position of the first use of `variable` in the region of `point`.
@@ -130,7 +130,7 @@ impl Log {
         point: &Point,
         variable: Variable,
         carried: &[Carried],
-        suspects: &mut Vec<Suspect>,
+        mutators: &mut Vec<Mutator>,
     ) {
         let binding = &self.bindings[variable];
         let visible = point.role == Role::Exit || point.visible.contains(&variable);
@@ -142,27 +142,28 @@ impl Log {
             return;
         }
         for entry in self.entries_of(point, variable) {
-            let Kind::Mention(way) = &entry.kind else { continue };
-            let covers = |c: &Carried| c.variable == variable && c.way.covers(way);
+            let Kind::Mention(projection) = &entry.kind else { continue };
+            let covers = |c: &Carried| c.variable == variable && c.projection.covers(projection);
             if carried.iter().any(covers) {
                 continue;
             }
-            let mut suspect = self.mention(variable, &way.fields);
+            let mut mutator = self.mention(variable, &projection.fields);
             // A borrowed place cannot be borrowed again where the region begins.
-            if suspect.ask != Ask::Captured && self.is_kept(point, variable, &way.fields) {
-                suspect.ask = Ask::Always;
+            if mutator.ask != Ask::Captured && self.is_borrowed(point, variable, &projection.fields)
+            {
+                mutator.ask = Ask::Always;
             }
-            add(suspects, suspect.with(value, binding.known));
+            add(mutators, mutator.with(value, binding.known));
         }
     }
 
     /// The value that `variable` has before the region of `point`.
     fn value_before(&self, point: &Point, variable: Variable) -> Before {
         let Some(first) = self.first_in(point, variable) else { return Before::Unused };
-        match self.birth(point, variable) {
-            Birth::Unborn => return Before::Unused,
-            Birth::Unknown => return Before::Missing,
-            Birth::Born => {}
+        match self.entry_value(point, variable) {
+            EntryValue::Dead => return Before::Unused,
+            EntryValue::Unknown => return Before::Missing,
+            EntryValue::Present => {}
         }
         let entry = &self.entries[first];
         if entry.kind != Kind::Assign {
@@ -174,50 +175,52 @@ impl Log {
         }
     }
 
-    fn mention(&self, variable: Variable, fields: &[Member]) -> Suspect {
+    fn mention(&self, variable: Variable, fields: &[Member]) -> Mutator {
         let binding = &self.bindings[variable];
         if binding.closure {
-            return Suspect::new(variable, &[], Ask::Captured);
+            return Mutator::new(variable, &[], Ask::Captured);
         }
         let ask = match binding.reference && fields.is_empty() {
             true => Ask::HoldsBehind,
             false => Ask::Holds,
         };
-        Suspect::new(variable, fields, ask)
+        Mutator::new(variable, fields, ask)
     }
 
     /// The mutators of a closure with the code in this range of the log.
-    pub fn captured(&self, start: usize, end: usize) -> Vec<Suspect> {
-        let mut suspects = Vec::new();
+    pub fn captured(&self, start: usize, end: usize) -> Vec<Mutator> {
+        let mut mutators = Vec::new();
         for entry in &self.entries[start..end] {
             let variable = entry.variable;
             if self.bindings.get(variable).is_none_or(|binding| binding.at >= start) {
                 continue;
             }
-            let always = Suspect::new(variable, &[], Ask::Always);
+            let always = Mutator::new(variable, &[], Ask::Always);
             match &entry.kind {
-                Kind::Assign | Kind::Change(..) | Kind::Alias(_) => add(&mut suspects, always),
-                Kind::Lend(_) if self.bindings[variable].reference => add(&mut suspects, always),
+                Kind::Assign | Kind::Change(..) | Kind::Alias(_) => add(&mut mutators, always),
+                Kind::Lend(_) if self.bindings[variable].reference => add(&mut mutators, always),
                 Kind::Lend(fields) => {
                     for length in 0..=fields.len() {
-                        let suspect = Suspect::new(variable, &fields[..length], Ask::Reaches);
-                        add(&mut suspects, suspect);
+                        let mutator = Mutator::new(variable, &fields[..length], Ask::Reaches);
+                        add(&mut mutators, mutator);
                     }
                 }
-                Kind::Mention(way) => add(&mut suspects, self.mention(variable, &way.fields)),
+                Kind::Mention(projection) => {
+                    add(&mut mutators, self.mention(variable, &projection.fields))
+                }
                 Kind::Read | Kind::Method(_) | Kind::Jump | Kind::Unseen | Kind::Unknown(_) => {}
             }
         }
         // A variable assigned in the closure may have no value before it.
-        match suspects.iter().position(|suspect| suspect.ask == Ask::Always) {
-            Some(index) => vec![suspects.swap_remove(index)],
-            None => suspects,
+        match mutators.iter().position(|mutator| mutator.ask == Ask::Always) {
+            Some(index) => vec![mutators.swap_remove(index)],
+            None => mutators,
         }
     }
 }
 
-fn add(suspects: &mut Vec<Suspect>, suspect: Suspect) {
-    if !suspects.contains(&suspect) {
-        suspects.push(suspect);
+fn add(mutators: &mut Vec<Mutator>, mutator: Mutator) {
+    if !mutators.contains(&mutator) {
+        mutators.push(mutator);
     }
 }
