@@ -104,8 +104,9 @@ mod validate;
 pub use explain::Explanation;
 pub use flow::Carry;
 /// Derives [`trait@Carry`] for a struct or an enum, field by field; type
-/// parameters get the bound. It is plain if all its fields are; of types that
-/// hold each other in turn one has to be implemented by hand.
+/// parameters get the bound. The type is plain (holds no mutable reference and no
+/// cell) if all its fields are. Of mutually recursive types one needs an
+/// implementation by hand.
 ///
 /// ```
 /// use phigrad::{Carry, Tape, Var, traced};
@@ -136,14 +137,14 @@ pub use flow::Carry;
 /// # Ok::<(), phigrad::Error>(())
 /// ```
 pub use phigrad_macros::Carry;
-/// Marks the control flow of a function, so that its ways can be merged where
-/// they meet again.
+/// Marks the control flow of a function, so that its paths are merged where they
+/// join.
 ///
-/// Without it every path through a recorded function is recorded as a whole: ten
-/// branches in a row are up to 1,024 paths. In an annotated function the
-/// recorder knows where each `if`, `match`, loop, `&&`, `||`, `?` and `return`
-/// begins and where its ways meet, and which variables they have changed. What
-/// the function computes is the same; its types and signature stay as they are.
+/// Without the attribute every path through a recorded function is recorded as a
+/// whole: ten branches in a row are up to 1,024 paths. In an annotated function
+/// the recorder knows where each `if`, `match`, loop, `&&`, `||`, `?` and
+/// `return` begins, where its arms join, and which variables they have changed.
+/// The results of the function, its types and its signature do not change.
 ///
 /// ```
 /// use phigrad::{Tape, Var, traced};
@@ -166,67 +167,67 @@ pub use phigrad_macros::Carry;
 /// # Ok::<(), phigrad::Error>(())
 /// ```
 ///
-/// It is for functions and methods, and for `impl` and `trait` blocks, where it
-/// means all functions with a body. Annotate the functions that decide by
-/// traced numbers; what they call may be annotated or not. Closures and
-/// functions inside are left alone. `async` code is refused, as are `const`
-/// functions and `unsafe` blocks with control flow; in an `impl` block `const`
-/// functions are skipped.
+/// The attribute applies to functions, methods, and `impl` and `trait` blocks, of
+/// which it rewrites all functions with a body. Annotate the functions that
+/// compare traced numbers; functions that they call may be annotated or not.
+/// Closures and inner functions are not rewritten. `async` code, `const`
+/// functions and `unsafe` blocks with control flow are compile errors; in an
+/// `impl` block `const` functions are skipped.
 ///
-/// # What is carried
+/// # Carried variables
 ///
-/// Where ways meet, and at each head of a loop, the function hands over the
-/// variables that were changed and may still be used, by the trait
-/// [`trait@Carry`]: numbers, tuples, arrays, `Vec`, `Option` and so on have it;
-/// derive it for types of your own. In a generic function a type parameter is
-/// known to have it only by a bound (`T: Carry`, or a trait of yours with
-/// `Carry` as supertrait).
+/// Where paths join, and at each loop head, the function hands over the variables
+/// that were changed and may still be used, by the trait [`trait@Carry`]. Numbers,
+/// tuples, arrays, `Vec`, `Option` and so on implement it; derive it for types of
+/// your own. In a generic function a type parameter needs the bound (`T: Carry`,
+/// or a trait of yours with `Carry` as supertrait).
 ///
-/// A variable whose type does not have it is opaque. Ways are then not merged
-/// while it is in use. The same holds for a variable that cannot be reached,
-/// like one that a closure has borrowed.
+/// A variable whose type does not implement it is opaque: paths are not merged
+/// while it is in use. The same holds for a variable that cannot be accessed, such
+/// as one that a closure has borrowed.
 ///
-/// Carrying counts: each traced number that is handed over is a step of the
-/// record, so a long `Vec` that is changed in a loop is handed over as a whole
-/// in each iteration.
+/// Each traced number that is handed over is a step of the trace. A long `Vec`
+/// that is changed as a whole in a loop is handed over in each iteration.
 ///
 /// # Limits
 ///
-/// What is used where ways part, and may hold a mutable reference or a cell, is
-/// opaque: `Option<&mut T>`, a `Vec` of references, iterators over them, `Cell`,
-/// `RefCell`, atomics, trait objects, closures that change something. So is all
-/// whose type does not say that it is plain: a type of yours without
+/// A variable that is used in a region and may hold a mutable reference or a cell
+/// is opaque: `Option<&mut T>`, a `Vec` of references, iterators over them,
+/// `Cell`, `RefCell`, atomics, trait objects, closures that change something. So
+/// is a variable whose type is not known to be plain: a type of yours without
 /// [`trait@Carry`], a type parameter without that bound, and `self` in a trait.
-/// Its plain fields, used by themselves, are not.
+/// Plain fields of it, used by themselves, are not.
 ///
-/// - What no variable leads to is not seen to be changed: statics,
-///   thread-locals, what is behind a raw pointer, what `Drop` does to them.
-/// - What is recorded of a region in one call is used in others that are given the
-///   same content. Where a region itself asks for more than content (whether two
-///   references lead to one place, how many owners an `Rc` has, the capacity of a
-///   `Vec`, an address) by the names of the standard library (`ptr::eq`,
-///   `Rc::ptr_eq`, `Rc::strong_count`, `Rc::get_mut`, `capacity`, `as_ptr`, …, or
-///   a cast to a pointer) that is noticed, and not done. In functions that it
-///   calls, and by functions of yours with other names, it is not seen: let the
-///   result of a region depend on what its variables hold.
-/// - What a macro of yours does with the names it is given is not known, so these
-///   count as changed. If a variable that a macro has declared is changed, ways
-///   are not merged while it is in use. A macro must not declare or change
-///   variables that it is not given, unless it is defined in the function.
-/// - A name in capitals in a pattern that may not match (`Some(N)`) is taken for a
-///   constant unless it has `mut`, `ref` or `@`. If it is used, less is shared.
-/// - A method of yours called like one of the standard library that changes
-///   nothing (`len`, `iter`, `get`, `abs`, …; but `clone`, `to_string` and
-///   `to_owned` are always taken for it) makes the variable opaque that it
-///   is called on, if that was declared with `mut` or is a mutable reference.
-///   Inside closures and arguments of macros, and where the index of the place
-///   is a call with arguments, it is taken for the one of the standard library,
-///   as are methods that a trait of yours adds to types of the language.
-/// - Where a variable is handed over it must not be borrowed. If a borrow that
-///   the macro has not noticed is still in use, or if the type of a variable is
-///   found out later and does not implement `Carry`, the compiler says so. Name
-///   the variable in `#[traced(opaque(variable))]`: it is then only known by
-///   name, and not touched.
+/// - Changes of state that no variable leads to are not tracked: statics,
+///   thread-locals, targets of raw pointers, and effects of `Drop` on them.
+/// - Paths recorded in one call of a region are used in other calls with equal
+///   live-in content. If the region itself observes more than content (whether
+///   two references have one target, the number of owners of an `Rc`, the
+///   capacity of a `Vec`, an address) by the names of the standard library
+///   (`ptr::eq`, `Rc::ptr_eq`, `Rc::strong_count`, `Rc::get_mut`, `capacity`,
+///   `as_ptr`, …, or a cast to a pointer), its paths are not shared. Such
+///   observations in functions that it calls, or by other names, are not
+///   recognised: let the result of a region depend on the content of its
+///   variables only.
+/// - A macro of yours may do anything with the names among its arguments, so they
+///   count as changed. If a variable declared by a macro is changed, paths are not
+///   merged while it is in use. A macro must not declare or change variables that
+///   are not among its arguments, unless it is defined in the function.
+/// - A name in capitals in a refutable pattern (`Some(N)`) is taken for a constant
+///   unless it has `mut`, `ref` or `@`. If it is a variable and used, fewer paths
+///   are shared.
+/// - A method of yours with the name of a standard method that changes nothing
+///   (`len`, `iter`, `get`, `abs`, …) makes its receiver opaque, if that was
+///   declared with `mut` or is a mutable reference. It is taken for the standard
+///   method inside closures and macro arguments, where the place expression of the
+///   receiver has an index that is a call with arguments, and if a trait of yours
+///   adds it to types of the language. `clone`, `to_string` and `to_owned` are
+///   always taken for the standard methods.
+/// - A variable must not be borrowed where it is handed over. If a borrow that the
+///   macro has not recognised is still in use, or if the type of a variable is
+///   inferred from later code and does not implement `Carry`, the function does
+///   not compile. Name the variable in `#[traced(opaque(variable))]`: it is then
+///   opaque and is not accessed.
 ///
 /// ```
 /// use phigrad::{Tape, Var, traced};

@@ -161,7 +161,7 @@ impl FlowGraph {
         self.exits.push(Exit { label, ..Exit::default() });
     }
 
-    /// Leaves it.
+    /// Ends the labelled block.
     pub fn leave_block(&mut self) {
         let exit = self.exits.pop().unwrap_or_default();
         self.begin(&[&[(self.here, true)], exit.breaks.as_slice()].concat());
@@ -181,7 +181,7 @@ impl FlowGraph {
         self.begin(&[&[(self.here, true)], next.unwrap_or_default().as_slice()].concat());
     }
 
-    /// Leaves a loop, whose exits are `break` and, if given, `refused`.
+    /// Ends a loop, whose exits are `break` and, if given, `refused`.
     pub fn leave_loop(&mut self, refused: Option<BlockId>) {
         self.end_body();
         let mut exit = self.exits.pop().unwrap_or_default();

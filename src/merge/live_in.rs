@@ -8,7 +8,7 @@ use super::tree::{Instance, LiveIn, LiveInState, Origin, Value};
 use super::walk::{Mismatch, Walk};
 use crate::trace::{JumpCapture, Operand, Trace};
 
-/// What live-in values determine.
+/// The code whose live-in values a capture has.
 #[derive(Clone, Copy)]
 enum CaptureScope {
     /// The whole region.

@@ -22,7 +22,7 @@
 //! 4. `emit` and `emit_loops` make the graph. It is faithful: each event is one node, in order,
 //!    nothing folded or shared.
 //!
-//! `side_exit` finds where a run left the paths of a kernel, `statistics` counts outcomes.
+//! `side_exit` finds where a run exits the paths of a kernel, `statistics` counts outcomes.
 //!
 //! A region is excluded from merging if a variable cannot be carried out of it, or if a value
 //! computed in it is used outside without being carried. Its events are then treated like code

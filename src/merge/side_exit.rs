@@ -1,4 +1,4 @@
-//! Side exits: the comparison at which a run left the paths known to a kernel.
+//! Side exits: the comparison at which a run exits the paths known to a kernel.
 //!
 //! A kernel has the graph of some version. Each basic block of the tree has the version that
 //! created it; a walk along the run finds the first block that is younger than the kernel.
@@ -78,7 +78,7 @@ impl MergedTraces {
     ///     let trace = tracer.run(program, inputs, 100, Location::caller())?;
     ///     traces.merge(&trace, MergeLimits { paths: 10, nodes: 100 })?;
     ///     let side_exit = traces.side_exit(&trace, 1);
-    ///     let found = side_exit.map(|left| (left.op, left.held));
+    ///     let found = side_exit.map(|exit| (exit.op, exit.held));
     ///     assert_eq!(found, (x < 0.0).then_some((Op::Gt, false)));
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())

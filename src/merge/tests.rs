@@ -1,4 +1,4 @@
-//! Tests of repeats: whether a part of a trace is one step or many must not matter.
+//! Tests of loops in merged traces: the graph is the same with loops and with single steps.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
 use std::panic::Location;
@@ -42,7 +42,7 @@ fn agree(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> (MergedTraces, Merge
     (short, long)
 }
 
-/// The compact graph and what becomes of it must mean the same as the long one.
+/// The compact graph, before and after rerolling, means the same as the long one.
 fn compare(traces: &mut MergedTraces, points: &[Vec<f64>]) {
     let (graph, compact) = (&Arc::clone(traces.graph()), traces.compact());
     verify(compact).unwrap_or_else(|error| panic!("{error}\n{compact}"));
@@ -132,8 +132,8 @@ fn a_later_run_may_differ_at_each_iteration() {
 
 #[test]
 fn an_iteration_that_differs_splits_the_loop() {
-    // Each run takes another side in one iteration; what goes through the values of the
-    // loop is cut with it.
+    // Each run takes the other branch in one iteration; loops that read the values of the
+    // split loop are split with it.
     let count = 2000;
     let f = |x: &[Var]| {
         let all: Vec<Var> =
@@ -163,7 +163,7 @@ fn an_iteration_that_differs_splits_the_loop() {
     // For each path a few pieces of the three loops, and a few single iterations.
     let nodes = short.compact().nodes.len();
     assert!(nodes < 8 * 3 * 8 * 20, "{nodes}");
-    // What is not merged changes nothing.
+    // A trace that is not merged changes nothing.
     let more = |at: usize| {
         let mut point = points[1].clone();
         point[at] = -0.7;

@@ -152,7 +152,7 @@ pub(super) struct Step {
 /// Bit in the payload of an end mark: the code that ends has a single path.
 pub(super) const SINGLE_PATH: u64 = 1 << 63;
 
-/// Bit in the payload of a loop head: the carried values and state determine how the loop goes on.
+/// Bit in the payload of a loop head: the carried values and state determine how the loop continues.
 pub(super) const COMPLETE: u64 = 1 << 62;
 
 impl Event<'_> {
@@ -199,7 +199,7 @@ impl Event<'_> {
             && self.step.payload & SINGLE_PATH != 0
     }
 
-    /// Tests whether the values and state carried to this loop head determine how the loop goes on.
+    /// Tests whether the values and state carried to this loop head determine how the loop continues.
     /// Those of a `for` loop do not, because the iterator's position is not carried.
     pub fn has_complete_state(&self) -> bool {
         self.step.kind.role == Role::Iterate

@@ -54,7 +54,7 @@ pub(super) struct Cursor {
     pub(super) unjoined: Cell<u32>,
     /// True if the latest end mark is followed by carried values.
     pub(super) carries: Cell<bool>,
-    /// What is recorded besides operations and guards.
+    /// The amount of information recorded besides operations and guards.
     pub(super) detail: Cell<Detail>,
 }
 

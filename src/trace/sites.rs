@@ -93,7 +93,7 @@ impl Sites {
 
     /// The number of sites of `new` to store, which do not continue the latest segment.
     ///
-    /// Where an inner loop ends and begins again there is a gap of one block, after which the old
+    /// Between two runs of an inner loop there is a gap of one block, after which the old
     /// period returns. So a block after a period is stored whole, without a search.
     fn period_after_gap(&mut self, new: &[Cell<Site>]) -> usize {
         if self.period < new.len() && repeats(new, &new[self.period..]) {

@@ -7,15 +7,15 @@ use crate::op::Op;
 
 /// A number whose history is recorded.
 ///
-/// Inside a function given to [`Tape::record`](crate::Tape::record) a `Var`
-/// stands for an input or for something computed from inputs; a `Var` made by
+/// Inside a function recorded by [`Tape::record`](crate::Tape::record) a `Var`
+/// is an input or a value computed from inputs; a `Var` made by
 /// `Var::from` is a constant. It is `Copy`, 16 bytes, and is used like an
 /// `f64`: operators with `Var` and `f64` in every order, comparisons, and the
 /// functions below, also through [`num_traits::Float`].
 ///
 /// A comparison (`<`, `==`, `is_nan`, …) returns a plain `bool` and is recorded
-/// as a guard: the compiled gradient repeats it and is used only where it comes
-/// out the same. Reading the number out ([`Var::value`], formatting,
+/// as a guard: the compiled gradient repeats it and is used only where the outcome
+/// is equal. Reading the number out ([`Var::value`], formatting,
 /// `to_f64`) is recorded as a guard too: the compiled gradient is used only
 /// where the number that was read is the same, bit for bit (of NaN, any NaN).
 ///
@@ -222,7 +222,7 @@ functions_of_two! {
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     powf Powf;
-    /// `√(self² + other²)` without overflow on the way; subgradient 0 at the origin.
+    /// `√(self² + other²)` without intermediate overflow; subgradient 0 at the origin.
     ///
     /// # Examples
     ///
@@ -314,8 +314,7 @@ impl Var {
 
     /// The number itself.
     ///
-    /// What the user's code does with it is not recorded, so this counts as a
-    /// guard: the compiled gradient is used only where the number is the same,
+    /// Operations on it are not recorded, so reading it is a guard: the compiled gradient is used only where the number is the same,
     /// bit for bit (of NaN, any NaN). For a constant there is nothing to guard.
     ///
     /// # Examples
@@ -405,7 +404,7 @@ impl Var {
     }
 
     /// `then` where `self` is not 0, otherwise `otherwise`: a choice between
-    /// two computed values without a guard. The side that is not taken gets no
+    /// two computed values without a guard. The value that is not selected gets no
     /// gradient.
     ///
     /// # Examples

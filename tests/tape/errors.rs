@@ -1,5 +1,5 @@
-//! Every reason to fail or to decline, in every stage: reached where a test can
-//! reach it, and each with a text that says what happened.
+//! Every error and refusal of every stage: each is provoked if a test can do so,
+//! and has a message that names the place and the limit.
 
 use std::error::Error;
 use std::panic::Location;
@@ -14,7 +14,7 @@ use phigrad::internals::ssa::{
 use phigrad::internals::trace::{Inputs, TraceError, Tracer};
 use phigrad::{Refusal, Var};
 
-/// Runs `f` on one input; gives the error.
+/// The error of a run of `f` on one input.
 fn trace_error(f: impl FnOnce(Var) -> Var, limit: usize) -> TraceError {
     let mut tracer = Tracer::default();
     let inputs = Inputs { active: &[1.0], inactive: &[] };
@@ -22,7 +22,7 @@ fn trace_error(f: impl FnOnce(Var) -> Var, limit: usize) -> TraceError {
 }
 
 #[test]
-fn recording_fails_with_the_place() {
+fn recording_errors_have_the_place() {
     let line = line!() + 1;
     match trace_error(|x| x.sin().cos().exp(), 2) {
         // The limit counts the operations, not the inputs.
@@ -46,7 +46,7 @@ fn recording_fails_with_the_place() {
     }
 }
 
-/// Merges runs of `functions` on one input; gives the last outcome.
+/// Merges runs of `functions` on one input; returns the last outcome.
 fn merged(functions: &[fn(Var) -> Var], limits: MergeLimits) -> Result<MergeOutcome, MergeError> {
     let mut traces = MergedTraces::new(1, 0);
     let mut last = None;
@@ -65,7 +65,7 @@ fn merged(functions: &[fn(Var) -> Var], limits: MergeLimits) -> Result<MergeOutc
 }
 
 #[test]
-fn lifting_declines_and_leaves_the_graph_as_it_was() {
+fn a_merge_error_leaves_the_graph_unchanged() {
     let wide = MergeLimits { paths: 9, nodes: 99 };
     let sides: [fn(Var) -> Var; 2] =
         [|x| if x > 0.0 { x.exp() } else { x }, |x| if x + 0.0 > 2.0 { x } else { x.sin() }];
@@ -124,7 +124,7 @@ fn a_graph_that_is_not_sound_is_not_compiled() {
 }
 
 #[test]
-fn a_loop_that_keeps_too_much_is_not_compiled() {
+fn a_loop_with_too_many_saved_values_is_not_compiled() {
     // A later read needs what `v3` was in each of up to 4·10⁹ iterations.
     let text = "graph active 1 inactive 0\nv1 = const 0.0\na0 = saved v3\ni0 = a0 base 5\n\
                 b0:\n  v4 = region r0 b1 bound 4000000000 entries v2=v0\n  v5 = element i0\n  return v5\n\
@@ -136,7 +136,7 @@ fn a_loop_that_keeps_too_much_is_not_compiled() {
 }
 
 #[test]
-fn every_refusal_says_what_happened() {
+fn every_refusal_has_its_message() {
     let reason = || "the reason".to_owned();
     let at = Place::new("model.rs", 3, 5);
     let refusals: [(Refusal, &str); 10] = [

@@ -1,9 +1,9 @@
 //! Every primitive: value and gradient at ordinary points against closed
-//! forms, at nasty points against a table, and all executors against each
+//! forms, at singular points against a table, and all executors against each
 //! other at all combinations of special numbers.
 //!
-//! What the derivative is where calculus leaves it open is said in the table
-//! in `common/derivatives.rs`; the rules themselves are in `op/derivative.rs`.
+//! The table in `common/derivatives.rs` has the derivatives at points where
+//! calculus leaves a choice; the rules are in `op/derivative.rs`.
 
 use crate::common::derivatives::{NASTY, partials};
 use crate::common::programs::{all_same, interpreted, reversed};
@@ -136,7 +136,7 @@ fn ordinary_second_derivatives_agree_with_differences_of_gradients() {
 }
 
 #[test]
-fn nasty_points_have_the_values_and_derivatives_of_the_table() {
+fn singular_points_have_the_values_and_derivatives_of_the_table() {
     let tolerance = Tolerance::new(1e-15, 0.0);
     for &(op, args, value, gradient) in NASTY {
         for numerics in [Numerics::Exact, Numerics::Real] {

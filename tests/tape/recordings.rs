@@ -225,7 +225,7 @@ fn a_panic_inside_the_function_leaves_it_usable() {
 }
 
 #[test]
-fn a_panic_in_an_inner_recording_leaves_the_outer_one_whole() {
+fn a_panic_in_an_inner_recording_leaves_the_outer_one_complete() {
     let inner = manual(Numerics::Real).record(|y: &[Var]| {
         let root = y[0].sqrt();
         assert!(root < 10.0, "too large");
@@ -245,7 +245,7 @@ fn a_panic_in_an_inner_recording_leaves_the_outer_one_whole() {
 }
 
 #[test]
-fn an_inner_recording_that_is_too_long_leaves_the_outer_one_whole() {
+fn an_inner_recording_that_is_too_long_leaves_the_outer_one_complete() {
     let inner = manual(Numerics::Real)
         .limits(crate::common::served::limits(|limits| limits.trace_events = 10))
         .record(|y: &[Var]| (0..1000).fold(y[0], |v, _| v.sin()));

@@ -1,5 +1,5 @@
-//! Runs of the tape that record operations and guards alone, because there is
-//! nothing new on them.
+//! Untracked runs of the tape: they record operations and guards alone, because
+//! no new paths are expected.
 
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +8,8 @@ use phigrad::internals::op::Op;
 use phigrad::internals::trace::{Adjoints, Detail, Inputs, Role, Tracer, sweep};
 use phigrad::{Numerics, Recorded, Tape, Var};
 
-/// So many calls that bring nothing new are enough for the next runs to be untracked.
-const CALM: usize = 200;
+/// The number of calls without a new path after which runs are untracked.
+const KNOWN_CALLS: usize = 200;
 
 #[phigrad::traced]
 fn branches(x: &[Var]) -> Var {
@@ -24,16 +24,16 @@ fn branches(x: &[Var]) -> Var {
     y
 }
 
-fn calm<F: Fn(&[Var]) -> Var + Send + Sync + 'static>(f: F) -> Recorded<F> {
+fn recorded_untracked<F: Fn(&[Var]) -> Var + Send + Sync + 'static>(f: F) -> Recorded<F> {
     let recorded = Tape::builder().hot_threshold(u32::MAX).record(f);
-    for _ in 0..CALM {
+    for _ in 0..KNOWN_CALLS {
         recorded.grad(&[2.0, 3.0]).unwrap();
     }
     recorded
 }
 
 #[test]
-fn a_bare_run_has_the_operations_and_guards_of_a_marked_one() {
+fn an_untracked_run_has_the_operations_and_guards_of_a_marked_one() {
     let inputs = Inputs { active: &[2.0, 3.0], inactive: &[] };
     let mut tracer = Tracer::default();
     let mut record = |detail| {
@@ -59,7 +59,7 @@ fn a_bare_run_has_the_operations_and_guards_of_a_marked_one() {
 }
 
 #[test]
-fn all_of_a_bare_run_is_said_to_be_from_where_the_function_was_recorded() {
+fn all_events_of_an_untracked_run_have_the_site_of_the_recorded_function() {
     let made = Location::caller();
     for active in [&[][..], &[1.5]] {
         let mut tracer = Tracer::default();
@@ -78,7 +78,7 @@ fn all_of_a_bare_run_is_said_to_be_from_where_the_function_was_recorded() {
 
 #[test]
 fn a_path_that_an_untracked_run_takes_is_recorded_from_the_next_run() {
-    let recorded = calm(|x| if x[0] > 0.0 { x[0] * x[1] } else { x[0] - x[1] });
+    let recorded = recorded_untracked(|x| if x[0] > 0.0 { x[0] * x[1] } else { x[0] - x[1] });
     assert_eq!(recorded.report().paths, 1);
     assert_eq!(recorded.grad(&[-2.0, 3.0]).unwrap(), [1.0, -1.0]);
     assert_eq!(recorded.report().paths, 1, "the run was untracked");
@@ -104,7 +104,8 @@ fn exact_numerics_add_up_in_the_same_order_in_all_runs() {
     }
     let builder = Tape::builder().hot_threshold(u32::MAX).numerics(Numerics::Exact);
     let recorded = builder.record(f);
-    let gradients: Vec<Vec<f64>> = (0..CALM).map(|_| recorded.grad(&[0.3, 1.1]).unwrap()).collect();
+    let gradients: Vec<Vec<f64>> =
+        (0..KNOWN_CALLS).map(|_| recorded.grad(&[0.3, 1.1]).unwrap()).collect();
     assert!(gradients.iter().all(|gradient| *gradient == gradients[0]));
     recorded.compile().unwrap();
     assert_eq!(recorded.grad(&[0.3, 1.1]).unwrap(), gradients[0]);
@@ -112,11 +113,14 @@ fn exact_numerics_add_up_in_the_same_order_in_all_runs() {
 }
 
 #[test]
-fn hidden_state_is_noticed_between_bare_runs() {
+fn hidden_state_is_noticed_between_untracked_runs() {
     static SWITCH: AtomicBool = AtomicBool::new(false);
-    let recorded = calm(|x| if SWITCH.load(Ordering::Relaxed) { x[0] * x[1] } else { x[0] + x[1] });
+    let recorded =
+        recorded_untracked(
+            |x| if SWITCH.load(Ordering::Relaxed) { x[0] * x[1] } else { x[0] + x[1] },
+        );
     SWITCH.store(true, Ordering::Relaxed);
-    for _ in 0..CALM {
+    for _ in 0..KNOWN_CALLS {
         assert_eq!(recorded.grad(&[2.0, 3.0]).unwrap(), [3.0, 2.0]);
     }
     assert!(!recorded.report().refusals.is_empty());

@@ -153,7 +153,7 @@ fn generic<T: Float + FloatConst>(x: &[T]) -> T {
 }
 
 #[test]
-fn generic_code_gives_the_value_and_the_gradient() {
+fn generic_code_has_the_value_and_the_gradient() {
     for x in [[0.6, 1.3], [1.1, 1.7], [1.7, 0.4]] {
         let (value, gradient) = at(generic::<Var>, x);
         assert_eq!(value.to_bits(), generic(&x).to_bits(), "{x:?}");
@@ -188,7 +188,7 @@ fn constants_of_num_traits_are_those_of_f64() {
 }
 
 #[test]
-fn questions_of_num_traits_are_answered_as_for_f64() {
+fn predicates_of_num_traits_agree_with_f64() {
     let edges =
         [0.0, -0.0, 1.0, -2.5, 5e-324, -1e-310, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
     for x in edges {

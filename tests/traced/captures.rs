@@ -1,4 +1,4 @@
-//! What regions of annotated functions are given, as the recorder captures it.
+//! The live-in values of regions of annotated functions, as captured by the recorder.
 #![allow(clippy::assign_op_pattern)] // As programs for other number types are written.
 #![allow(clippy::vec_init_then_push, clippy::useless_vec)] // References are kept in them.
 
@@ -7,10 +7,10 @@ use std::panic::Location;
 use phigrad::internals::trace::{Detail, Inputs, Operand, Role, Tracer};
 use phigrad::{Carry, Var, traced};
 
-/// What one region was given: a hash and the numbers; `None` if not all is known.
+/// The capture of a region: a hash and the live-in values; `None` if not all are known.
 type Capture = Option<(u64, Vec<Operand>)>;
 
-/// What the regions of a run were given, in the order in which they were entered.
+/// The captures of the regions of a run, in the order of their entry.
 fn captures(f: impl FnOnce(&[Var]) -> Var, x: &[f64]) -> Vec<Capture> {
     let inputs = Inputs { active: x, inactive: &[] };
     let mut tracer = Tracer::default();
@@ -18,12 +18,12 @@ fn captures(f: impl FnOnce(&[Var]) -> Var, x: &[f64]) -> Vec<Capture> {
     let trace = tracer.run(|x, _| f(x), inputs, 10_000, Location::caller()).unwrap();
     let events = trace.events.iter().enumerate();
     let enters = events.filter(|(_, event)| event.role() == Role::Enter);
-    let given = |(i, _)| trace.captured(i).map(|(key, numbers)| (key, numbers.to_vec()));
-    enters.map(given).collect()
+    let capture = |(i, _)| trace.captured(i).map(|(key, numbers)| (key, numbers.to_vec()));
+    enters.map(capture).collect()
 }
 
-/// The numbers that the regions were given, one word each: `e3` for an event, `c3`
-/// for a constant; `?` where not all is known.
+/// The live-in values of the regions, one word each: `e3` for an event, `c3` for a
+/// constant; `?` for an incomplete capture.
 fn numbers(f: impl FnOnce(&[Var]) -> Var, x: &[f64]) -> Vec<String> {
     let word = |operand: &Operand| match operand {
         Operand::Event(event) => format!("e{event}"),
@@ -47,12 +47,12 @@ fn branch(x: &[Var], scale: f64) -> Var {
 }
 
 #[test]
-fn a_region_is_given_what_its_code_mentions() {
+fn variables_named_in_a_region_are_live_in() {
     assert_eq!(numbers(|x| branch(x, 2.0), &[1.0, 2.0]), ["e0 e1", "e0"]);
 }
 
 #[test]
-fn what_is_not_traced_is_in_the_hash() {
+fn static_state_is_in_the_hash() {
     let key = |scale: f64| captures(|x| branch(x, scale), &[1.0, 2.0])[1].clone().unwrap().0;
     assert_eq!(key(2.0), key(2.0));
     assert_ne!(key(2.0), key(3.0));
@@ -177,7 +177,7 @@ impl Figure {
 }
 
 #[test]
-fn only_the_fields_that_are_mentioned_are_given() {
+fn only_named_fields_are_captured() {
     let f = |x: &[Var]| {
         let mut figure = Figure { force: [x[0], x[1]], place: x[2], name: "a".into() };
         figure.step(0.5);
@@ -187,7 +187,7 @@ fn only_the_fields_that_are_mentioned_are_given() {
 }
 
 #[test]
-fn every_kind_of_region_is_told() {
+fn every_kind_of_region_is_captured() {
     #[traced]
     fn f(x: &[Var]) -> Var {
         let (mut sum, first) = (x[0], x[1]);
@@ -226,7 +226,7 @@ impl Unknown {
 }
 
 #[test]
-fn what_is_not_known_makes_a_capture_incomplete() {
+fn unknown_content_makes_a_capture_incomplete() {
     #[traced]
     fn unknown(x: &[Var]) -> Var {
         let mut unknown = Unknown { seen: x.to_vec() };
@@ -236,7 +236,7 @@ fn what_is_not_known_makes_a_capture_incomplete() {
         let seen = unknown;
         if x[0] > 1.0 { seen.seen[0] * 2.0 } else { x[1] + seen.len() }
     }
-    // What is mentioned of the first one alone is known.
+    // The fields named in the first branch have known types.
     assert_eq!(numbers(unknown, &[1.0, 2.0]), ["e0 e1", "e0 e1 e0 e1", "?"]);
 
     #[traced]
@@ -287,7 +287,7 @@ fn too_much_is_not_captured() {
         any(&x[..count], &vec![0; words])
     };
     let x = vec![1.0; 300];
-    // The sum itself is given to the branch, too.
+    // The sum is live-in as well.
     assert_eq!(captures(|x| sum(x, 255, 4), &x).iter().filter(|c| c.is_some()).count(), 2);
     assert_eq!(captures(|x| sum(x, 256, 4), &x).iter().filter(|c| c.is_some()).count(), 1);
     assert_eq!(captures(|x| sum(x, 300, 4), &x), [None, None]);
@@ -318,8 +318,8 @@ fn without_a_recording_nothing_is_captured() {
     assert_eq!(branch(&x, 2.0).value(), 7.0);
 }
 
-/// Variables that have no value where a region begins, or are borrowed there.
-/// Above all it has to compile.
+/// Variables that have no value where a region begins, or are borrowed there. The
+/// functions have to compile.
 mod lifetimes {
     use super::*;
 
@@ -343,7 +343,7 @@ mod lifetimes {
     }
 
     #[test]
-    fn a_variable_without_a_value_is_not_given() {
+    fn a_variable_without_a_value_is_not_captured() {
         assert_eq!(numbers(late, &[1.0, 2.0]), ["e0 e1", "e0 e1", "e6 e1"]);
     }
 

@@ -1,17 +1,16 @@
-//! Checks a trace for numbers that get past a point where ways meet without
-//! being carried.
+//! Checks a trace for numbers that pass a join or loop head without being carried.
 
 use phigrad::internals::trace::{Operand, Role, Trace};
 
-/// The places of operations on numbers that were computed after a guard inside
-/// a region, and were used after the region's join or loop head although they
-/// were not carried there. On another way there would be no such number.
+/// The sites of operations on numbers that were computed after a guard inside a
+/// region and used after its join or loop head without being carried there. On
+/// another path such a number does not exist.
 pub fn leaks(trace: &Trace<'_>) -> Vec<String> {
     let events: Vec<_> = trace.events.iter().collect();
     let mut lost = vec![false; events.len()];
-    // Guards whose ways have not met again.
+    // Guards since which paths have not joined.
     let mut split = vec![false; events.len()];
-    // Where each open region begins, and its latest loop head.
+    // Id and start of each open region, or of its latest iteration.
     let mut open: Vec<(u64, usize)> = Vec::new();
     let mut leaks = Vec::new();
     let mut used = |lost: &[bool], operand: Operand, place: String| {
@@ -38,7 +37,7 @@ pub fn leaks(trace: &Trace<'_>) -> Vec<String> {
                 let merged = (index + 1..=index + carried)
                     .all(|carried| events[carried].role() != Role::Opaque);
                 let guard = (start..index).find(|&at| split[at]).map(|at| at - start);
-                // What is carried may be of this region, but not of one that ended.
+                // Carried values may be from this region, but not from one that ended.
                 skip = carried;
                 for event in &events[index + 1..=index + carried] {
                     event.operands().for_each(|o| used(&lost, o, event.site().to_string()));

@@ -1,6 +1,5 @@
 //! Jumps out of regions while variables are borrowed, moved or have no value yet:
-//! what is captured for them must be there to be looked at. Above all it has to
-//! compile.
+//! such variables must not be captured, so that the functions compile.
 
 use phigrad::{Tape, Var, traced};
 
@@ -118,7 +117,7 @@ fn moved_away(x: &[Var]) -> Var {
 }
 
 #[traced]
-fn moved_on_the_way_out(x: &[Var]) -> Var {
+fn moved_before_the_jump(x: &[Var]) -> Var {
     let mut v = x.to_vec();
     for y in x {
         v[0] *= 2.0;
@@ -184,7 +183,7 @@ fn kernels_agree_with_the_tape() {
         ("borrowed_by_fields", borrowed_by_fields),
         ("borrowed_by_closures", borrowed_by_closures),
         ("moved_away", moved_away),
-        ("moved_on_the_way_out", moved_on_the_way_out),
+        ("moved_before_the_jump", moved_before_the_jump),
         ("partly_moved", partly_moved),
         ("popped", |x| popped(x).unwrap_or(x[0])),
         ("generic", |x| generic(x, 1.0)),

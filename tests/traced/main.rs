@@ -1,4 +1,4 @@
-//! Annotated functions: the same meaning, the marks, and soundness.
+//! Annotated functions: their meaning, marks and captures, and soundness of merging.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
 #[path = "../common/mod.rs"]
@@ -10,5 +10,5 @@ mod jumps;
 mod marks;
 mod meaning;
 mod names;
-mod parts;
+mod projections;
 mod soundness;

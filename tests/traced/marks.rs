@@ -1,4 +1,4 @@
-//! The marks that annotated functions record: which, where and what is carried.
+//! The marks of annotated functions, their places and the carried values.
 #![allow(clippy::assign_op_pattern)] // As programs for other number types are written.
 
 use std::panic::Location;
@@ -6,7 +6,7 @@ use std::panic::Location;
 use phigrad::internals::trace::{Inputs, Operand, Role, Trace, Tracer};
 use phigrad::{Carry, Var, traced};
 
-/// Runs `f` at `x` and gives what it recorded to `look`.
+/// Runs `f` at `x` and calls `look` with the tape.
 fn with_trace<R>(f: impl Fn(&[Var]) -> Var, x: &[f64], look: impl FnOnce(&Trace<'_>) -> R) -> R {
     let inputs = Inputs { active: x, inactive: &[] };
     let mut tracer = Tracer::default();
@@ -53,7 +53,7 @@ fn branch(x: &[Var]) -> Var {
 
 #[test]
 fn a_branch_carries_what_it_assigns() {
-    // Where the function ends there is only one way: what it returns is not carried.
+    // The function ends with a single path, so its result is not carried.
     let expected = "enter1 enter2 guard join2 phi join1";
     assert_eq!(marks(branch, &[1.0]), expected);
     assert_eq!(marks(branch, &[-1.0]), expected);
@@ -163,7 +163,7 @@ fn logical(x: &[Var]) -> Var {
 }
 
 #[test]
-fn a_chain_outside_conditions_is_a_region() {
+fn a_chain_of_and_outside_conditions_is_a_region() {
     let path = "enter1 enter2 guard guard join2 state=1 enter3 guard join3 phi join1 phi";
     assert_eq!(marks(logical, &[0.25]), path);
     // Here nothing is asked in the second region, so it has only one way.
@@ -272,7 +272,7 @@ fn fields_are_carried_by_themselves_unless_the_whole_may_change() {
         other: Unknown,
     }
     #[traced]
-    fn parts(x: &[Var], whole: bool) -> Var {
+    fn fields(x: &[Var], whole: bool) -> Var {
         let ball = Ball { height: x[0], speed: x[1], bounces: 3 };
         let mut all = Nested { pair: (x[0], x[1]), ball, other: Unknown { seen: x.to_vec() } };
         if x[0] > 0.0 {
@@ -286,8 +286,8 @@ fn fields_are_carried_by_themselves_unless_the_whole_may_change() {
     }
     // The part of a part is carried with it: the text decides, not the way.
     let expected = "enter1 enter2 guard enter3 join3 join2 phi phi phi state=3 join1 phi";
-    assert_eq!(marks(|x| parts(x, false), &[1.0, 2.0]), expected);
-    assert_eq!(marks(|x| parts(x, true), &[1.0, 2.0]), expected.replace("state=3", "state=4"));
+    assert_eq!(marks(|x| fields(x, false), &[1.0, 2.0]), expected);
+    assert_eq!(marks(|x| fields(x, true), &[1.0, 2.0]), expected.replace("state=3", "state=4"));
     #[traced]
     fn one(x: &[Var]) -> Var {
         let ball = Ball { height: x[0], speed: x[1], bounces: 3 };
@@ -303,7 +303,7 @@ fn fields_are_carried_by_themselves_unless_the_whole_may_change() {
 }
 
 #[traced(opaque(sum))]
-fn by_wish(x: &[Var]) -> Var {
+fn named_opaque(x: &[Var]) -> Var {
     let mut sum = x[0];
     if sum > 0.0 {
         sum += 1.0;
@@ -313,7 +313,7 @@ fn by_wish(x: &[Var]) -> Var {
 
 #[test]
 fn the_attribute_makes_a_variable_opaque() {
-    assert_eq!(marks(by_wish, &[1.0]), "enter1 enter2 guard join2 opaque:sum join1 phi");
+    assert_eq!(marks(named_opaque, &[1.0]), "enter1 enter2 guard join2 opaque:sum join1 phi");
 }
 
 #[traced]
@@ -422,7 +422,7 @@ fn outside_of_a_recording_nothing_happens() {
 }
 
 #[test]
-fn ids_count_in_each_recording_by_itself() {
+fn each_recording_has_its_own_region_ids() {
     let f = |x: &[Var]| {
         let y = branch(x);
         let inner = marks(branch, &[1.0]);
@@ -434,7 +434,7 @@ fn ids_count_in_each_recording_by_itself() {
 }
 
 #[traced]
-fn settled(x: &[Var], steps: usize) -> Var {
+fn without_guards(x: &[Var], steps: usize) -> Var {
     let mut y = x[0];
     for i in 0..steps {
         if i % 2 == 0 {
@@ -445,9 +445,9 @@ fn settled(x: &[Var], steps: usize) -> Var {
 }
 
 #[test]
-fn where_nothing_was_asked_nothing_is_carried() {
+fn without_guards_nothing_is_carried() {
     assert_eq!(
-        marks(|x| settled(x, 2), &[1.0]),
+        marks(|x| without_guards(x, 2), &[1.0]),
         "enter1 enter2 iterate2 enter3 join3 iterate2 enter4 join4 join2 join1"
     );
     with_trace(branch, &[1.0], |trace| {
@@ -457,7 +457,7 @@ fn where_nothing_was_asked_nothing_is_carried() {
 }
 
 #[test]
-fn what_was_asked_before_an_inner_recording_is_not_forgotten() {
+fn an_inner_recording_does_not_change_the_open_guards() {
     #[traced]
     fn f(x: &[Var]) -> Var {
         let mut y = x[0];

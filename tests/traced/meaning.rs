@@ -1,5 +1,5 @@
-//! Annotated functions mean what they meant before: values and gradients equal
-//! those of the same functions without the attribute, on the tape and by kernels.
+//! The attribute changes no results: values and gradients equal those of the same
+//! functions without it, on the tape and by kernels.
 #![allow(clippy::all)] // The programs are written in many ways on purpose.
 
 use std::panic::Location;
@@ -10,7 +10,7 @@ use phigrad::internals::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
 use phigrad::{Numerics, Var};
 
 /// Asserts that both functions agree at all points, on the tape and, once all
-/// points are recorded, by kernels, and that all that is needed is carried.
+/// points are recorded, by kernels, and that no number leaks out of a region.
 fn assert_agree(
     name: &str,
     plain: fn(&[Var]) -> Var,
@@ -56,8 +56,8 @@ fn assert_agree(
     assert_eq!(report.kernel_calls - before, points.len() as u64, "{name}: {report}");
 }
 
-/// Asserts that a run records the same whether it captures or not, and that it
-/// captures only when told to.
+/// Asserts that captures do not change the events of a run, and that there are
+/// none unless [`Detail::Captures`] is set.
 fn assert_captures_change_nothing(f: fn(&[Var]) -> Var, inputs: Inputs<'_>) {
     let mut tracer = Tracer::default();
     let mut record = |detail| {

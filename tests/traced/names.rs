@@ -30,7 +30,7 @@ fn left_by_a_macro(x: &[Var]) -> Var {
     }
 }
 
-/// Of no use but to be moved.
+/// A type that can only be moved.
 struct Token(Vec<f64>);
 
 fn take(token: Token) -> f64 {

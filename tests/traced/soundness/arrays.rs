@@ -12,7 +12,7 @@ programs! {
         }
     }
     // The index is state that a comparison chose.
-    index_chosen_before: inputs(5), Parts(0.65),
+    index_chosen_before: inputs(5), Splits(0.65),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = [x[0], x[1], x[2]];
@@ -61,7 +61,7 @@ programs! {
         }
     }
     // The comparisons are made in the standard library.
-    sorted_by: inputs(4), Parts(0.45),
+    sorted_by: inputs(4), Splits(0.45),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = x.to_vec();

@@ -1,5 +1,5 @@
-//! Loops that are left early: a way out that was seen in one iteration is known in
-//! others, if what is carried to where it leads is the same there.
+//! Loops with `break`: an exit that was seen in one iteration is known in others,
+//! if the values carried to its target correspond.
 
 programs! {
     escapes_of_for: inputs(1).between(0.26, 1.5), Merges(0.97),
@@ -73,7 +73,7 @@ programs! {
         }
     }
     // The number of the iteration is needed behind the loop.
-    counted_escapes: inputs(1).between(0.26, 1.5), Parts(0.3),
+    counted_escapes: inputs(1).between(0.26, 1.5), Splits(0.3),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut z, mut n) = (S::from(0.0), 0);
@@ -85,7 +85,7 @@ programs! {
             z * f64::from(n)
         }
     }
-    counted_by_while: inputs(1).between(0.26, 1.5), Parts(0.3),
+    counted_by_while: inputs(1).between(0.26, 1.5), Splits(0.3),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut z, mut k) = (S::from(0.0), 0);
@@ -97,7 +97,7 @@ programs! {
             z * f64::from(k)
         }
     }
-    counted_and_returned: inputs(1).between(0.26, 1.5), Parts(0.3),
+    counted_and_returned: inputs(1).between(0.26, 1.5), Splits(0.3),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut z = S::from(0.0);
@@ -108,8 +108,8 @@ programs! {
             z
         }
     }
-    // It is known only on the way out.
-    counted_at_the_break: inputs(1).between(0.26, 1.5), Parts(0.3),
+    // It is known only after the loop.
+    counted_at_the_break: inputs(1).between(0.26, 1.5), Splits(0.3),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut z, mut n) = (S::from(0.0), 100);
@@ -132,7 +132,7 @@ programs! {
         }
     }
     // A constant leaves no trace, and is another one in each iteration.
-    constants_are_carried: inputs(1).between(0.26, 1.5), Parts(0.3),
+    constants_are_carried: inputs(1).between(0.26, 1.5), Splits(0.3),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut z, mut w) = (S::from(0.0), S::from(7.0));
@@ -159,7 +159,7 @@ programs! {
         }
     }
     // What is written depends on where the loop is, and all of it is needed.
-    elements_at_the_break: inputs(1).between(0.26, 1.5), Parts(0.3),
+    elements_at_the_break: inputs(1).between(0.26, 1.5), Splits(0.3),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut z, mut a) = (S::from(0.0), [x[0]; 20]);
@@ -270,7 +270,7 @@ programs! {
             y
         }
     }
-    // What comes after the branch is not carried if the loop is left in it.
+    // Changes after the branch are not carried if the branch exits the loop.
     changes_after_the_branch: inputs(1).between(0.26, 1.5), Merges(0.9),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -285,7 +285,7 @@ programs! {
         }
     }
     // One variable has the number of another in one iteration, but not in all.
-    equal_by_chance: inputs(1).between(0.26, 1.5), Parts(0.3),
+    equal_by_chance: inputs(1).between(0.26, 1.5), Splits(0.3),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut z, mut u, mut v) = (S::from(0.0), x[0], x[0]);
@@ -325,7 +325,7 @@ programs! {
             z + w
         }
     }
-    // The last iteration ends as if it were left.
+    // The last iteration ends like one with a `break`.
     last_iterations: inputs(2), Merges(0.5),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -355,7 +355,7 @@ programs! {
             w + z
         }
     }
-    escapes_of_both: inputs(1).between(0.26, 1.5), Parts(0.9),
+    escapes_of_both: inputs(1).between(0.26, 1.5), Splits(0.9),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut z, mut w) = (S::from(0.0), x[0]);
@@ -371,7 +371,7 @@ programs! {
         }
     }
     // The outer loop counts what is needed later.
-    outer_counts: inputs(1).between(0.26, 1.5), Parts(0.3),
+    outer_counts: inputs(1).between(0.26, 1.5), Splits(0.3),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut z, mut rounds) = (S::from(0.0), 0);
@@ -452,7 +452,7 @@ programs! {
         }
         pub fn run<S: Num>(x: &[S]) -> S { escape(x[0]).unwrap_or(x[0] * 3.0) + x[0] }
     }
-    // The number that escapes decides where the loop goes on.
+    // The escaped number decides where the loop continues.
     escapes_of_numbers: inputs(1).between(0.26, 1.5), Sound,
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -475,7 +475,7 @@ programs! {
             y
         }
     }
-    limits_of_the_iteration: inputs(1).between(0.26, 1.5), Parts(0.5),
+    limits_of_the_iteration: inputs(1).between(0.26, 1.5), Splits(0.5),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut z = S::from(0.0);

@@ -1,5 +1,5 @@
-//! State in cells, which no attribute sees to be changed. Whether it was changed
-//! shows only on one side of a later comparison.
+//! State in cells, whose changes the attribute cannot see. They show only on one
+//! branch of a later comparison.
 
 programs! {
     cell: inputs(4), Sound,

@@ -1,4 +1,4 @@
-//! How a program is checked, and the macro that makes a test of it.
+//! The checks of a program, and the macro that makes a test of it.
 
 use std::fmt;
 use std::panic::Location;
@@ -11,30 +11,31 @@ use phigrad::internals::ssa::{Folding, Graph, Outcome, interpret, simplify, veri
 use phigrad::internals::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
 use phigrad::{Numerics, Refusal, Tape, Var};
 
-/// What must be true of a program's graph after its runs.
+/// The expected state of a program's graph after its runs.
 #[derive(Clone, Copy)]
 pub enum Expect {
     /// All its regions merge, and this share of inputs is known.
     Merges(f64),
-    /// All its regions merge, but ways that differ in state that is needed later
-    /// stay apart, so that less is known.
-    Parts(f64),
+    /// All its regions merge, but paths that differ in live static state do not
+    /// join, so that less is known.
+    Splits(f64),
     /// A region does not merge, because of the variable of this name, and this
     /// share of inputs is known nevertheless.
     Keeps(&'static str, f64),
-    /// A region does not merge, because a number gets past its end unseen.
+    /// A region does not merge, because a number is used after it without being
+    /// carried.
     UntrackedUse(f64),
-    /// A region does not merge, because whether it has several ways depends on how
-    /// it was reached.
+    /// A region does not merge, because it has one path or several, depending on
+    /// the path that leads to it.
     DependsOnContext(f64),
-    /// Nothing but that it is never wrong.
+    /// No more than soundness.
     Sound,
 }
 
-/// Which inputs a program is run on.
+/// The inputs that a program is run on.
 #[derive(Clone, Copy)]
 pub struct Domain {
-    /// How many.
+    /// Their number.
     pub inputs: usize,
     pub low: f64,
     pub high: f64,
@@ -159,7 +160,7 @@ impl Program<'_> {
         self.expected(&traces, expect);
         match expect {
             Expect::Merges(least)
-            | Expect::Parts(least)
+            | Expect::Splits(least)
             | Expect::Keeps(_, least)
             | Expect::UntrackedUse(least)
             | Expect::DependsOnContext(least) => {
@@ -181,7 +182,7 @@ impl Program<'_> {
         let few = &mut random(1);
         for runs in [1, 3, 8, 20] {
             let profiled = domain.profiled(few, runs);
-            let mut traces = self.profile(&profiled, Expect::Parts(0.0));
+            let mut traces = self.profile(&profiled, Expect::Splits(0.0));
             let known = self.graphs(&mut traces, &profiled, &domain.points(few, 50));
             if std::env::var_os("SHARES").is_some() && runs == 20 {
                 let unmerged = traces.unmerged();
@@ -189,9 +190,9 @@ impl Program<'_> {
             }
         }
         let points = domain.points(&mut random(2), 150);
-        self.served(Numerics::Exact, true, &points, Expect::Parts(0.0));
-        self.served(Numerics::Real, true, &points, Expect::Parts(0.0));
-        self.served(Numerics::Real, false, &points, Expect::Parts(0.0));
+        self.served(Numerics::Exact, true, &points, Expect::Splits(0.0));
+        self.served(Numerics::Real, true, &points, Expect::Splits(0.0));
+        self.served(Numerics::Real, false, &points, Expect::Splits(0.0));
     }
 
     /// The attribute changes nothing.
@@ -203,7 +204,7 @@ impl Program<'_> {
             let plain = (self.plain)(x);
             assert!(same(annotated.value, unannotated.value), "{self} at {x:?}");
             assert!(same(annotated.value, plain), "{self} at {x:?}: {annotated:?} {plain}");
-            // Adjoints are summed in another order where ways meet.
+            // Joins change the order in which adjoints are summed.
             self.assert_close(x, &annotated, &unannotated);
         }
     }
@@ -240,7 +241,7 @@ impl Program<'_> {
             expect,
             Expect::Keeps(..) | Expect::UntrackedUse(_) | Expect::DependsOnContext(_)
         );
-        let merges = matches!(expect, Expect::Merges(_) | Expect::Parts(_));
+        let merges = matches!(expect, Expect::Merges(_) | Expect::Splits(_));
         assert!(found == wanted, "{self}: {unmerged:?}");
         assert!(!merges || unmerged.is_empty(), "{self}: {unmerged:?}");
     }
@@ -288,7 +289,7 @@ impl Program<'_> {
         }
     }
 
-    /// Who serves must not matter, with closed forms and without.
+    /// Kernels, with closed forms and without, agree with the tape.
     fn served(&self, numerics: Numerics, closes: bool, points: &[Vec<f64>], expect: Expect) {
         let builder = Tape::builder().numerics(numerics).phi_calculus(closes);
         let builder = builder.background(false).hot_threshold(30);

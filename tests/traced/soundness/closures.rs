@@ -1,4 +1,4 @@
-//! Closures: they capture variables, change them, and are given to others.
+//! Closures: they capture variables, change them, and are arguments of functions.
 
 programs! {
     changes_what_it_captured: inputs(4), Keeps("add", 0.50),
@@ -47,7 +47,7 @@ programs! {
             y
         }
     }
-    folds: inputs(5), Parts(0.00),
+    folds: inputs(5), Splits(0.00),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let y = x.iter().fold(S::from(0.0), |y, &v| if v > y { v } else { y * 0.5 });

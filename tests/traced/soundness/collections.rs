@@ -1,7 +1,7 @@
-//! Collections that grow, shrink and are taken apart on some ways.
+//! Collections that grow, shrink and are taken apart on some paths.
 
 programs! {
-    pushed: inputs(5), Parts(0.60),
+    pushed: inputs(5), Splits(0.60),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut kept = Vec::new();
@@ -11,7 +11,7 @@ programs! {
             y * kept.len() as f64
         }
     }
-    popped: inputs(5), Parts(0.85),
+    popped: inputs(5), Splits(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut all = x.to_vec();
@@ -24,7 +24,7 @@ programs! {
             y
         }
     }
-    stack: inputs(3).between(0.0, 2.5), Parts(0.75),
+    stack: inputs(3).between(0.0, 2.5), Splits(0.75),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut stack = x.to_vec();
@@ -52,7 +52,7 @@ programs! {
             y
         }
     }
-    queue: inputs(4), Parts(0.35),
+    queue: inputs(4), Splits(0.35),
     plain { pub use std::collections::VecDeque; }
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -66,7 +66,7 @@ programs! {
             y
         }
     }
-    retained: inputs(5), Parts(0.17),
+    retained: inputs(5), Splits(0.17),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut all = x.to_vec();
@@ -77,7 +77,7 @@ programs! {
             y
         }
     }
-    taken: inputs(5), Parts(0.65),
+    taken: inputs(5), Splits(0.65),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut slot: Option<S> = None;
@@ -90,7 +90,7 @@ programs! {
             y + slot.unwrap_or(S::from(3.0))
         }
     }
-    maps: inputs(4), Parts(0.95),
+    maps: inputs(4), Splits(0.95),
     plain { pub use std::collections::BTreeMap; }
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -127,7 +127,7 @@ programs! {
             *a + b.0 * b.1
         }
     }
-    rows: inputs(5), Parts(0.70),
+    rows: inputs(5), Splits(0.70),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut rows = vec![vec![x[0]], vec![], vec![x[1], x[2]]];

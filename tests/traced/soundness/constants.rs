@@ -1,5 +1,5 @@
-//! Code that is given traced numbers in one place and constants in another does the
-//! same in both; but what is computed of constants leaves no trace.
+//! Code that is called with traced numbers in one place and constants in another:
+//! operations on constants are not in the trace.
 
 programs! {
     of_one_operand: inputs(4), Merges(0.9),
@@ -56,7 +56,7 @@ programs! {
         }
         pub fn run<S: Num>(x: &[S]) -> S { step(x[0], x[1]) * step(S::from(1.75), x[2]) + step(S::from(-2.5), x[3]) }
     }
-    that_choose_an_element: inputs(4), Parts(0.3),
+    that_choose_an_element: inputs(4), Splits(0.3),
     traced {
         fn step<S: Num>(y: S, v: S) -> S {
             let table = [0.5, 2.0, -1.0];
@@ -64,7 +64,7 @@ programs! {
         }
         pub fn run<S: Num>(x: &[S]) -> S { step(x[0], x[1]) * step(S::from(1.75), x[2]) + step(S::from(-2.5), x[3]) }
     }
-    that_count_iterations: inputs(4), Parts(0.1),
+    that_count_iterations: inputs(4), Splits(0.1),
     traced {
         fn step<S: Num>(y: S, v: S) -> S {
             let (mut y, mut n) = (y, 0);
@@ -73,7 +73,7 @@ programs! {
         }
         pub fn run<S: Num>(x: &[S]) -> S { step(x[0], x[1]) * step(S::from(1.75), x[2]) + step(S::from(4.0), x[3]) }
     }
-    that_bound_a_loop: inputs(3), Parts(0.3),
+    that_bound_a_loop: inputs(3), Splits(0.3),
     traced {
         fn step<S: Num>(y: S, v: S) -> S {
             if v > 0.0 {
@@ -84,7 +84,7 @@ programs! {
         }
         pub fn run<S: Num>(x: &[S]) -> S { step(x[0], x[1]) * step(S::from(2.75), x[2]) + step(S::from(0.25), x[0]) }
     }
-    that_lead_out: inputs(4), Parts(0.3),
+    that_lead_out: inputs(4), Splits(0.3),
     traced {
         fn step<S: Num>(y: S, v: S) -> S {
             let mut sum = y;
@@ -160,9 +160,9 @@ programs! {
     }
 }
 
-/// What one place has seen with traced numbers serves the other with constants, and
-/// no more than that.
-mod given {
+/// Paths of an instance with traced numbers are copied to one with constants, and
+/// not the other way round.
+mod specialisation {
     use std::panic::Location;
 
     use phigrad::internals::merge::{MergeLimits, MergedTraces};
@@ -202,7 +202,7 @@ mod given {
     }
 
     #[test]
-    fn sides_go_to_where_constants_are_and_not_back() {
+    fn paths_are_copied_to_constants_and_not_back() {
         let traced_first = |x: &[Var], _: &[Var]| scale(x[0], x[1]) + scale(2.0.into(), x[2]);
         let mut traces = profile(traced_first, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
         assert_eq!(value(&mut traces, [3.0, -1.0, -1.0]), Some(-11.0 - 6.0));
@@ -213,14 +213,14 @@ mod given {
     }
 
     #[test]
-    fn other_constants_share_nothing_with_one_another() {
+    fn instances_with_different_constants_do_not_share() {
         let run = |x: &[Var], _: &[Var]| scale(4.0.into(), x[1]) + scale(2.0.into(), x[2]);
         let mut traces = profile(run, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
         assert_eq!(value(&mut traces, [3.0, 1.0, -1.0]), None);
     }
 
     #[test]
-    fn no_comparison_of_constants_is_passed() {
+    fn paths_through_comparisons_of_constants_are_not_copied() {
         let run = |x: &[Var], _: &[Var]| compare(x[0], x[1]) + compare(2.0.into(), x[2]);
         let points = [[3.0, -1.0, -1.0], [3.0, 1.0, -1.0], [0.5, 1.0, -1.0]];
         let mut traces = profile(run, &points);

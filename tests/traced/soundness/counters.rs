@@ -2,7 +2,7 @@
 
 programs! {
     // How many inputs are positive decides what is done with the sum.
-    counter_decides_later: inputs(6), Parts(0.45),
+    counter_decides_later: inputs(6), Splits(0.45),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut positive = 0;
@@ -14,7 +14,7 @@ programs! {
         }
     }
     // The same, but the counter decides only in the loop.
-    counter_breaks: inputs(8), Parts(0.65),
+    counter_breaks: inputs(8), Splits(0.65),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut hits = 0;
@@ -27,7 +27,7 @@ programs! {
             sum
         }
     }
-    flag_toggles: inputs(7), Parts(0.20),
+    flag_toggles: inputs(7), Splits(0.20),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut up = true;
@@ -39,7 +39,7 @@ programs! {
             sum
         }
     }
-    // The flag is set on one way only and read in another iteration.
+    // The flag is set on one path only and read in another iteration.
     flag_set_once: inputs(6), Merges(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -53,7 +53,7 @@ programs! {
             if seen { y } else { -y }
         }
     }
-    counter_used_after: inputs(3).between(0.1, 30.0), Parts(0.50),
+    counter_used_after: inputs(3).between(0.1, 30.0), Splits(0.50),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut total = S::from(0.0);
@@ -66,7 +66,7 @@ programs! {
             total * f64::from(halvings)
         }
     }
-    // Equal up to a counter that nobody reads: the ways meet nevertheless.
+    // Equal up to a dead counter: the paths join.
     counter_dead_after: inputs(7), Merges(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -81,8 +81,8 @@ programs! {
             sum
         }
     }
-    // A plain number is halved on some ways and is a factor later.
-    hidden_weight: inputs(5), Parts(0.70),
+    // A plain number is halved on some paths and is a factor later.
+    hidden_weight: inputs(5), Splits(0.70),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut weight = 1.0;
@@ -114,7 +114,7 @@ programs! {
             if scale.is_nan() { y } else { y * scale }
         }
     }
-    index_of_largest: inputs(5), Parts(0.85),
+    index_of_largest: inputs(5), Splits(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut best = 0;
@@ -123,7 +123,7 @@ programs! {
         }
     }
     // The same counts, exchanged.
-    two_counters: inputs(5), Parts(0.10),
+    two_counters: inputs(5), Splits(0.10),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut a, mut b) = (0u64, 0u64);
@@ -134,7 +134,7 @@ programs! {
             if a > b { y * 2.0 } else if a == b { y.sin() } else { y - x[0] * b as f64 }
         }
     }
-    counter_wraps: inputs(8), Parts(0.10),
+    counter_wraps: inputs(8), Splits(0.10),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 250u8;
@@ -146,7 +146,7 @@ programs! {
             y
         }
     }
-    wide_counter: inputs(4), Parts(0.95),
+    wide_counter: inputs(4), Splits(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 1u128;
@@ -159,7 +159,7 @@ programs! {
         }
     }
     // An automaton that only looks at the outcomes of comparisons.
-    automaton: inputs(7), Parts(0.85),
+    automaton: inputs(7), Splits(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut state = 1u32;
@@ -176,7 +176,7 @@ programs! {
             y + f64::from(state)
         }
     }
-    counter_in_tuple: inputs(5), Parts(0.75),
+    counter_in_tuple: inputs(5), Splits(0.75),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut pair = (S::from(0.0), 0usize);
@@ -186,7 +186,7 @@ programs! {
             pair.0 * x[pair.1 % x.len()]
         }
     }
-    text_as_state: inputs(4), Parts(0.95),
+    text_as_state: inputs(4), Splits(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut word = String::new();
@@ -215,7 +215,7 @@ programs! {
             match first { Some(i) => x[i] * y, None => y * 3.0 }
         }
     }
-    // Read from the trace on one way, and decides without a guard later.
+    // Read from the trace on one path, and decides without a guard later.
     outcome_as_number: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {

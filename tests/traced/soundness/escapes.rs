@@ -31,7 +31,7 @@ programs! {
         }
     }
     // What escapes decides later, without a guard of its own.
-    decides_later: inputs(4), Parts(0.90),
+    decides_later: inputs(4), Splits(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let level = (x[0] * 2.0).floor().value();
@@ -40,7 +40,7 @@ programs! {
         }
     }
     // A different number on every run: nothing is known, and nothing is wrong.
-    every_time_another: inputs(3), Parts(0.00),
+    every_time_another: inputs(3), Splits(0.00),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let seen = x[0].value();
@@ -57,7 +57,7 @@ programs! {
             if n == 1.0 { x[1] } else { x[2] * n }
         }
     }
-    total_order: inputs(4), Parts(0.25),
+    total_order: inputs(4), Splits(0.25),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut all = [x[0].floor(), x[1].floor(), x[2].floor()];
@@ -66,7 +66,7 @@ programs! {
             y * all[1] + x[3]
         }
     }
-    formatted: inputs(3), Parts(0.00),
+    formatted: inputs(3), Splits(0.00),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let text = format!("{:.0}", x[0].value());

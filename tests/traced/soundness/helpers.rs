@@ -32,7 +32,7 @@ programs! {
             y
         }
     }
-    annotated_called_by_unannotated: inputs(4), Parts(0.75),
+    annotated_called_by_unannotated: inputs(4), Splits(0.75),
     plain {
         pub fn around<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -132,7 +132,7 @@ programs! {
         }
         fn bounds<S: Num>(a: S, b: S) -> (S, S) { if a < b { (a, b) } else { (b, a) } }
     }
-    with_state_behind: inputs(5), Parts(0.60),
+    with_state_behind: inputs(5), Splits(0.60),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut seed = 1u64;

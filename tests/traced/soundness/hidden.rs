@@ -1,6 +1,6 @@
-//! State that is changed by a way that is hard to see: through something that
-//! holds a reference, an iterator, a method, or shared cells. Whether it was
-//! changed shows only on one side of a later comparison.
+//! State that is changed through aliases: a value that holds a reference, an
+//! iterator, a method, or shared cells. The change shows only on one branch of a
+//! later comparison.
 
 programs! {
     // Advancing is not only `next`.
@@ -145,7 +145,7 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    // Stored for later: what was given is changed when something else is.
+    // A stored reference: its target changes through another variable.
     by_a_stored_reference: inputs(4), Sound,
     plain {
         pub struct Holder<'a> { pub slot: Option<&'a mut u32> }

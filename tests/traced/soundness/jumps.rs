@@ -2,7 +2,7 @@
 //! conditions that have effects.
 
 programs! {
-    break_outer: inputs(5), Parts(0.75),
+    break_outer: inputs(5), Splits(0.75),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -33,7 +33,7 @@ programs! {
         }
     }
     // Jumps over three levels, of which one ends in a different state.
-    three_levels: inputs(4), Parts(0.90),
+    three_levels: inputs(4), Splits(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut y, mut skipped) = (S::from(1.0), 0);
@@ -77,7 +77,7 @@ programs! {
             y
         }
     }
-    // The right side changes a traced number, if it is evaluated.
+    // The right operand changes a traced number, if it is evaluated.
     short_circuit_effects: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -88,7 +88,7 @@ programs! {
             y
         }
     }
-    short_circuit_in_loop: inputs(6), Parts(0.95),
+    short_circuit_in_loop: inputs(6), Splits(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut i, mut y) = (0, S::from(0.0));
@@ -99,7 +99,7 @@ programs! {
         }
     }
     // A flag remembers a comparison and is used after others.
-    outcomes_kept: inputs(4), Parts(0.95),
+    outcomes_kept: inputs(4), Splits(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let a = x[0] > x[1];
@@ -111,7 +111,7 @@ programs! {
             y
         }
     }
-    break_in_a_condition: inputs(4), Parts(0.95),
+    break_in_a_condition: inputs(4), Splits(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);

@@ -1,4 +1,4 @@
-//! Loops: how often they run and how they end.
+//! Loops: trip counts and exits.
 
 programs! {
     triangular: inputs(6), Merges(0.95),
@@ -36,8 +36,8 @@ programs! {
             y * z + w
         }
     }
-    // Whether it goes on depends on what is not traced.
-    untraced_exit: inputs(6), Parts(0.85),
+    // Static state decides about the next iteration.
+    untraced_exit: inputs(6), Splits(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut fuel = 7i32;
@@ -51,7 +51,7 @@ programs! {
         }
     }
     // Ends for one of two reasons, and which is not looked at.
-    two_exits: inputs(6), Parts(0.90),
+    two_exits: inputs(6), Splits(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut i, mut y) = (0, S::from(0.0));
@@ -62,7 +62,7 @@ programs! {
             y * y
         }
     }
-    two_exits_told_apart: inputs(6), Parts(0.85),
+    two_exits_told_apart: inputs(6), Splits(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut i, mut y) = (0, S::from(0.0));
@@ -73,7 +73,7 @@ programs! {
             if i == x.len() { y.sin() } else { y * x[i] }
         }
     }
-    newton: inputs(2).between(0.2, 9.0), Parts(0.85),
+    newton: inputs(2).between(0.2, 9.0), Splits(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = x[0];
@@ -98,7 +98,7 @@ programs! {
             (low + high) * x[1]
         }
     }
-    loop_value: inputs(5), Parts(0.85),
+    loop_value: inputs(5), Splits(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut i = 0;
@@ -153,7 +153,7 @@ programs! {
         }
     }
     // Two loops share one iterator.
-    iterator_by_hand: inputs(6), Parts(0.95),
+    iterator_by_hand: inputs(6), Splits(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut items = x.iter();
@@ -198,7 +198,7 @@ programs! {
             a * 2.0 + b * 3.0 - c
         }
     }
-    inner_count_depends: inputs(5), Parts(0.70),
+    inner_count_depends: inputs(5), Splits(0.70),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(1.0);
@@ -222,7 +222,7 @@ programs! {
             y
         }
     }
-    while_in_while: inputs(3).between(0.0, 3.0), Parts(0.90),
+    while_in_while: inputs(3).between(0.0, 3.0), Splits(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut a, mut y) = (x[0] + 1.0, S::from(0.0));

@@ -1,7 +1,7 @@
 //! Macros that declare, change and jump, and formats with arguments.
 
 programs! {
-    macro_that_changes: inputs(4), Parts(0.9),
+    macro_that_changes: inputs(4), Splits(0.9),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 0;

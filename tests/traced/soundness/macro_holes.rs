@@ -1,9 +1,9 @@
-//! What the attribute must not overlook in a function's text: assignments on one
-//! branch only, names in capitals, and questions about state that is not handed
+//! Parts of a function's text that are easily overlooked: assignments on one
+//! branch only, names in capitals, and observations of state that is not handed
 //! over.
 
 programs! {
-    assigned_in_the_branch_beside: inputs(3), Parts(0.9),
+    assigned_in_the_branch_beside: inputs(3), Splits(0.9),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 0;
@@ -14,7 +14,7 @@ programs! {
             y
         }
     }
-    assigned_in_the_arm_beside: inputs(3), Parts(0.9),
+    assigned_in_the_arm_beside: inputs(3), Splits(0.9),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 0;
@@ -27,7 +27,7 @@ programs! {
             y
         }
     }
-    assigned_after_a_condition: inputs(3), Parts(0.9),
+    assigned_after_a_condition: inputs(3), Splits(0.9),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 0;
@@ -38,7 +38,7 @@ programs! {
             y
         }
     }
-    assigned_after_a_guard: inputs(3), Parts(0.9),
+    assigned_after_a_guard: inputs(3), Splits(0.9),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 0;
@@ -63,7 +63,7 @@ programs! {
             y
         }
     }
-    capitals_in_let: inputs(4), Parts(0.9),
+    capitals_in_let: inputs(4), Splits(0.9),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut N = 0.0;
@@ -145,7 +145,7 @@ programs! {
             y
         }
     }
-    capitals_in_structs: inputs(4), Parts(0.9),
+    capitals_in_structs: inputs(4), Splits(0.9),
     plain {
         pub struct Pair { pub a: f64, pub b: f64 }
     }
@@ -286,7 +286,7 @@ programs! {
         }
         pub fn run<S: Num>(x: &[S]) -> S { turn(turn(x[0], x[1]), x[2]) + turn(x[3], x[1]) }
     }
-    jump_before_the_next_value: inputs(4), Parts(0.9),
+    jump_before_the_next_value: inputs(4), Splits(0.9),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut n, mut y) = (0, x[1]);

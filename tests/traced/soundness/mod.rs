@@ -1,8 +1,8 @@
 //! Merging is sound: small programs written to break it. Each is checked on
 //! thousands of inputs, against the tape, the same code without the attribute,
 //! and the same code on plain numbers; and each states how much of what it can
-//! do must be known after some runs, so that it is noticed if ways that could be
-//! merged no longer are. With `SHARES` in the environment it is printed how much
+//! do must be known after some runs, so that the test fails if paths that could be
+//! merged no longer are. With `SHARES` in the environment the tests print how much
 //! each knows, with regions and without. The programs in `ordinary` are checked on fewer.
 
 #[macro_use]

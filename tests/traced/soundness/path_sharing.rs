@@ -1,5 +1,5 @@
-//! Sides are shared among places that run the same code with the same given
-//! state and the same escaped numbers, and among no others.
+//! Paths are shared among instances that run the same code with equal live-in
+//! state and equal escaped numbers, and among no others.
 
 programs! {
     escapes_in_a_helper: inputs(4), Merges(0.5),
@@ -20,7 +20,7 @@ programs! {
         }
         pub fn run<S: Num>(x: &[S]) -> S { step(x[0], x[1]) * step(x[2], x[3]) }
     }
-    escapes_in_iterations: inputs(2).between(0.0, 4.0), Parts(0.1),
+    escapes_in_iterations: inputs(2).between(0.0, 4.0), Splits(0.1),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut y, v) = (x[0], x[1]);
@@ -168,14 +168,14 @@ mod unseen {
     }
 
     #[test]
-    fn what_does_not_fit_is_forgotten_and_shared_no_more() {
+    fn a_contradicted_path_is_cleared_and_not_shared_again() {
         let mut traces = MergedTraces::new(3, 0);
         profile(&mut traces, &[3.0, 1.0, -1.0], 1000);
         profile(&mut traces, &[3.0, -1.0, -1.0], 1000);
         assert_eq!(traces.generation(), 0);
         let seen = profile(&mut traces, &[3.0, 1.0, 1.0], 1000);
         assert!(matches!(seen, MergeOutcome::New { .. }));
-        assert_eq!(traces.generation(), 1, "the side of the other place was not forgotten");
+        assert_eq!(traces.generation(), 1, "the path of the other instance was not cleared");
         for x in [[3.0, -1.0, 1.0], [3.0, 1.0, -1.0], [3.0, -1.0, -1.0]] {
             profile(&mut traces, &x, 1000);
         }
@@ -185,7 +185,7 @@ mod unseen {
     }
 
     #[test]
-    fn what_rests_on_state_that_varies_is_forgotten() {
+    fn paths_shared_on_varying_state_are_cleared() {
         let mut traces = MergedTraces::new(3, 0);
         profile_at(scaling, &mut traces, &[3.0, 1.0, -1.0], 1000);
         assert_eq!(value(&mut traces, &[3.0, 1.0, 1.0]), Some(36.0), "nothing was shared");
@@ -199,7 +199,7 @@ mod unseen {
     }
 
     #[test]
-    fn what_was_copied_is_no_event_of_a_run() {
+    fn copied_steps_do_not_count_as_events() {
         let mut traces = MergedTraces::new(3, 0);
         profile(&mut traces, &[3.0, 1.0, -1.0], 1000);
         let one = traces.events();
@@ -207,7 +207,7 @@ mod unseen {
     }
 
     #[test]
-    fn what_regions_share_is_known_before_somebody_asks_for_the_graph() {
+    fn shared_paths_are_known_without_asking_for_the_graph() {
         let mut traces = MergedTraces::new(3, 0);
         profile(&mut traces, &[3.0, 1.0, -1.0], 1000);
         let version = traces.version();
@@ -218,7 +218,7 @@ mod unseen {
     }
 
     #[test]
-    fn no_more_is_copied_than_limits_allow() {
+    fn sharing_stays_within_the_limits() {
         let (mut small, mut large) = (MergedTraces::new(3, 0), MergedTraces::new(3, 0));
         profile(&mut large, &[3.0, 1.0, -1.0], 1000);
         let walked = large.events() - 3;

@@ -17,7 +17,7 @@ programs! {
             y
         }
     }
-    nested_options: inputs(4), Parts(0.85),
+    nested_options: inputs(4), Splits(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let a = if x[0] > 0.0 { Some(if x[1] > 0.0 { Some(x[1]) } else { None }) } else { None };
@@ -64,7 +64,7 @@ programs! {
             }
         }
     }
-    references_in_patterns: inputs(4), Parts(0.95),
+    references_in_patterns: inputs(4), Splits(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut pair = (x[0], Some(x[1]));
@@ -110,7 +110,7 @@ programs! {
             }
         }
     }
-    orderings: inputs(4), Parts(0.85),
+    orderings: inputs(4), Splits(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             use std::cmp::Ordering::*;
@@ -121,7 +121,7 @@ programs! {
             y
         }
     }
-    option_changed_inside: inputs(4), Parts(0.75),
+    option_changed_inside: inputs(4), Splits(0.75),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut best: Option<(usize, S)> = None;

@@ -17,7 +17,7 @@ programs! {
             if a > 1.0 && a < 50.0 { shrink(a * 0.6) * 1.5 } else { a.sin() }
         }
     }
-    mutual: inputs(3), Parts(0.85),
+    mutual: inputs(3), Splits(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S { even(x, 0, x[0]) }
         fn even<S: Num>(x: &[S], depth: usize, a: S) -> S {
@@ -29,7 +29,7 @@ programs! {
             if a > x[2] { even(x, depth + 1, a * 0.5) } else { even(x, depth + 1, a + 0.6) + a }
         }
     }
-    counts_its_calls: inputs(2).between(0.0, 5.0), Parts(0.85),
+    counts_its_calls: inputs(2).between(0.0, 5.0), Splits(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut calls = 0;
@@ -41,7 +41,7 @@ programs! {
             if a > 1.0 && a < 50.0 { halve(a * 0.5, calls) } else { a }
         }
     }
-    tree: inputs(3).between(0.0, 2.0), Parts(0.80),
+    tree: inputs(3).between(0.0, 2.0), Splits(0.80),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S { area(x[0], x[0] + 0.5, x[1], 3) }
         fn area<S: Num>(low: S, high: S, k: S, depth: u32) -> S {
@@ -66,7 +66,7 @@ programs! {
             }
         }
     }
-    into_a_vector: inputs(3).between(0.0, 3.0), Parts(0.70),
+    into_a_vector: inputs(3).between(0.0, 3.0), Splits(0.70),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut out = Vec::new();
@@ -79,7 +79,7 @@ programs! {
             if v > 1.0 && v < 50.0 && out.len() < 9 { digits(v - 1.0, out); out.push(v * 0.5); } else { out.push(v); }
         }
     }
-    euclid: inputs(2).between(0.5, 4.0), Parts(0.35),
+    euclid: inputs(2).between(0.5, 4.0), Splits(0.35),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S { divisor(x[0], x[1]) }
         fn divisor<S: Num>(a: S, b: S) -> S {

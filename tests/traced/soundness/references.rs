@@ -1,6 +1,6 @@
-//! State that is changed through what holds a reference to it, by iterators and
-//! by methods. Whether it was changed shows only on one side of a later
-//! comparison. One way to change it in each program.
+//! State that is changed through references: each program has another kind of
+//! holder, iterator or method. The change shows only on one branch of a later
+//! comparison.
 
 programs! {
     trait_dynamic: inputs(4), Sound,

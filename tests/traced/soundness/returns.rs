@@ -1,7 +1,7 @@
 //! Early returns, and `?`, in helpers and in loops.
 
 programs! {
-    return_in_loop: inputs(6), Parts(0.95),
+    return_in_loop: inputs(6), Splits(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -28,7 +28,7 @@ programs! {
             None
         }
     }
-    // The `match` has several ways, whichever returned.
+    // The `match` has several paths, whichever returned.
     return_an_option: inputs(3), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -91,7 +91,7 @@ programs! {
         fn not_below<S: Num>(v: S) -> Result<S, (S, i32)> { if v < -1.0 { Err((v * v, 1)) } else { Ok(v) } }
         fn not_above<S: Num>(v: S) -> Result<S, (S, i32)> { if v > 1.0 { Err((v, 2)) } else { Ok(v) } }
     }
-    // Where it failed is told only by the converted error.
+    // Only the converted error tells where it failed.
     question_converts: inputs(3), Keeps("the value of the expression", 0.95),
     plain {
         pub struct Why(i32);
@@ -110,7 +110,7 @@ programs! {
         fn small<S: Num>(v: S) -> Result<S, u8> { if v > 1.0 { Err(3) } else { Ok(v) } }
         fn large<S: Num>(v: S) -> Result<S, bool> { if v < -1.0 { Err(v < -1.5) } else { Ok(v) } }
     }
-    return_from_match_in_loop: inputs(5), Parts(0.85),
+    return_from_match_in_loop: inputs(5), Splits(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S { search(x, 0.5) + search(&x[1..], -0.5) * 2.0 }
         fn search<S: Num>(x: &[S], at: f64) -> S {
@@ -156,7 +156,7 @@ programs! {
     }
     // Two returns hand back the same number, and the function changes state of
     // its caller before.
-    return_after_effects: inputs(5), Parts(0.70),
+    return_after_effects: inputs(5), Splits(0.70),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut count, mut sum) = (0, S::from(0.0));

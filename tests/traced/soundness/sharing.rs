@@ -1,5 +1,5 @@
-//! What is recorded of a region in one place is used in others only where nothing
-//! else can matter: indices, constants, static state, jumps to the outside.
+//! Paths of one instance are used in another only if all live-in state
+//! corresponds: indices, constants, static state, jumps to the outside.
 
 programs! {
     other_elements: inputs(5), Merges(0.95),
@@ -29,7 +29,7 @@ programs! {
         }
     }
     // The index is more than an index.
-    index_that_counts: inputs(5), Parts(0.5),
+    index_that_counts: inputs(5), Splits(0.5),
     traced {
         fn weigh<S: Num>(a: &mut [S], i: usize) {
             if a[i] > 0.0 { a[i] = a[i] * i as f64; } else if i > 2 { a[i] = a[0]; }
@@ -70,7 +70,7 @@ programs! {
             y * f64::from(count)
         }
     }
-    breaks_past_a_count: inputs(5), Parts(0.3),
+    breaks_past_a_count: inputs(5), Splits(0.3),
     traced {
         fn sum<S: Num>(x: &[S], mut n: i32) -> S {
             let mut y = S::from(1.0);

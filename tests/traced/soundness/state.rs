@@ -1,7 +1,7 @@
 //! State in structs: traced and untraced fields, changed by methods.
 
 programs! {
-    filter: inputs(5), Parts(0.75),
+    filter: inputs(5), Splits(0.75),
     plain {
         #[derive(Clone, phigrad::Carry)]
         pub struct Filter<S> { pub mean: S, pub seen: usize, pub gain: f64 }
@@ -44,7 +44,7 @@ programs! {
             body.at[0] * body.at[1] + body.speed * f64::from(body.bounces)
         }
     }
-    called_in_one_branch: inputs(4), Parts(0.95),
+    called_in_one_branch: inputs(4), Splits(0.95),
     plain {
         #[derive(phigrad::Carry)]
         pub struct Account<S> { pub sum: S, pub count: usize }
@@ -79,7 +79,7 @@ programs! {
             total * rest[0] + rest[1] * n as f64
         }
     }
-    nested_structs: inputs(4), Parts(0.20),
+    nested_structs: inputs(4), Splits(0.20),
     plain {
         #[derive(Clone, Default, phigrad::Carry)]
         pub struct Inner<S> { pub v: S, pub on: bool }
@@ -101,7 +101,7 @@ programs! {
     }
     // The struct has no `Carry`: its variable is named as the reason.
     // Its fields are carried by themselves.
-    fields_without_carry: inputs(4), Parts(0.85),
+    fields_without_carry: inputs(4), Splits(0.85),
     plain { pub struct Plain<S> { pub v: S, pub n: u32 } }
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -121,7 +121,7 @@ programs! {
             plain.v * f64::from(plain.n) + x[0]
         }
     }
-    moved_and_returned: inputs(3), Parts(0.85),
+    moved_and_returned: inputs(3), Splits(0.85),
     plain {
         #[derive(Clone, Copy, phigrad::Carry)]
         pub struct Pair<S>(pub S, pub S, pub i8);

@@ -1,4 +1,4 @@
-//! Several threads call one new function at once; a side that is first
+//! Several threads call one new function at once; a path that is first
 //! seen after kernels were made; inputs of several lengths.
 
 use std::thread;
@@ -7,9 +7,9 @@ use phigrad::check::same;
 use phigrad::internals::programs::Random;
 use phigrad::{Numerics, Tape, Var};
 
-/// Each input goes its own way, and how many went one of them decides at the end.
+/// A branch for each input; the number of those taken decides at the end.
 #[phigrad::traced]
-fn ways(x: &[Var]) -> Var {
+fn branches(x: &[Var]) -> Var {
     let mut y = Var::from(1.0);
     let mut count = 0;
     for &v in x {
@@ -39,11 +39,11 @@ fn assert_same(x: &[f64], (value, gradient): &(f64, Vec<f64>), expected: &(f64, 
 fn threads_add_different_paths_at_once() {
     for background in [false, true] {
         let builder = Tape::builder().numerics(Numerics::Exact).background(background);
-        let recorded = &builder.hot_threshold(20).record(ways);
+        let recorded = &builder.hot_threshold(20).record(branches);
         thread::scope(|scope| {
             for seed in 0..3 {
                 scope.spawn(move || {
-                    let reference = Tape::builder().hot_threshold(u32::MAX).record(ways);
+                    let reference = Tape::builder().hot_threshold(u32::MAX).record(branches);
                     let mut random = Random::new(seed);
                     for round in 0..300 {
                         // Each thread begins in a corner of its own.
@@ -65,11 +65,11 @@ fn threads_add_different_paths_at_once() {
 }
 
 #[test]
-fn a_side_seen_after_kernels_were_made_joins() {
+fn a_path_seen_after_kernels_were_made_joins() {
     for numerics in [Numerics::Exact, Numerics::Real] {
         let builder = Tape::builder().numerics(numerics).background(false);
-        let recorded = builder.hot_threshold(10).record(ways);
-        let reference = Tape::builder().hot_threshold(u32::MAX).record(ways);
+        let recorded = builder.hot_threshold(10).record(branches);
+        let reference = Tape::builder().hot_threshold(u32::MAX).record(branches);
         let mut random = Random::new(7);
         let mut check = |low, high| {
             for _ in 0..200 {
@@ -96,8 +96,8 @@ fn a_side_seen_after_kernels_were_made_joins() {
 #[test]
 fn lengths_do_not_mix() {
     let builder = Tape::builder().numerics(Numerics::Exact).background(false);
-    let recorded = builder.hot_threshold(10).record(ways);
-    let reference = Tape::builder().hot_threshold(u32::MAX).record(ways);
+    let recorded = builder.hot_threshold(10).record(branches);
+    let reference = Tape::builder().hot_threshold(u32::MAX).record(branches);
     let mut random = Random::new(3);
     for round in 0..600 {
         let x = point(&mut random, round % 4, -2.0, 2.0);

@@ -13,7 +13,7 @@ programs! {
             y
         }
     }
-    ties: inputs(4), Parts(0.80),
+    ties: inputs(4), Splits(0.80),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -34,7 +34,7 @@ programs! {
             y + zero * x[0] + S::from(1.0) / (x[1] * x[1] + 0.5)
         }
     }
-    // Both ways carry constants, or one of them an input.
+    // Both paths carry constants, or one of them an input.
     constants_carried: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -80,7 +80,7 @@ programs! {
             b
         }
     }
-    // Nothing happens on one side, and everything is decided by NaN.
+    // One branch is empty, and NaN decides everything.
     empty_sides: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {

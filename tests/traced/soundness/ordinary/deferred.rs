@@ -1,5 +1,5 @@
-//! Ordinary Rust: variables without a value, and values that are moved away, where
-//! control has several ways.
+//! Ordinary Rust: variables without a value, and values that are moved away, on
+//! some of several paths.
 
 ordinary! {
     assigned_after_calls: inputs(3),

@@ -1,5 +1,5 @@
-//! Ordinary Rust: signatures, methods, and what stands in functions besides control
-//! flow.
+//! Ordinary Rust: signatures, methods, and items, attributes and comments in
+//! functions.
 
 ordinary! {
     self_kinds: inputs(3),

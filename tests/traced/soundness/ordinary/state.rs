@@ -1,4 +1,4 @@
-//! Ordinary Rust: state behind references that is no traced number, and ways out of
+//! Ordinary Rust: state behind references that is no traced number, and exits from
 //! the last iteration.
 
 ordinary! {

@@ -1,5 +1,5 @@
-//! Of variables that annotated functions change, only the parts that change are
-//! carried.
+//! Projections: of the variables that annotated functions change, only the fields
+//! and elements that change are carried.
 
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -7,7 +7,7 @@ use std::panic::Location;
 use phigrad::internals::trace::{Inputs, Role, Tracer};
 use phigrad::{Carry, Var, traced};
 
-/// What is carried to the first join, one letter each: `p`hi, `s`tate, `o`paque.
+/// The values carried to the first join, one letter each: `p`hi, `s`tate, `o`paque.
 fn carried(f: impl FnOnce(&[Var]) -> Var, x: &[f64]) -> String {
     let inputs = Inputs { active: x, inactive: &[] };
     let mut tracer = Tracer::default();
@@ -58,7 +58,7 @@ fn elements_are_carried_by_themselves_and_once() {
 }
 
 #[test]
-fn an_element_that_is_not_there_is_state() {
+fn a_missing_element_is_state() {
     #[traced]
     fn guarded(x: &[Var], at: usize) -> Var {
         let mut all = x.to_vec();
@@ -72,7 +72,7 @@ fn an_element_that_is_not_there_is_state() {
 }
 
 #[test]
-fn all_is_carried_where_the_index_is_not_fixed() {
+fn the_whole_is_carried_if_the_index_may_change() {
     #[traced]
     fn moving(x: &[Var]) -> Var {
         let mut all = x.to_vec();
@@ -99,7 +99,7 @@ fn all_is_carried_where_the_index_is_not_fixed() {
 }
 
 #[test]
-fn all_is_carried_of_what_has_no_numbered_elements() {
+fn the_whole_is_carried_if_elements_are_not_numbered() {
     #[traced]
     fn ranges(x: &[Var], by: usize) -> Var {
         let mut figure = figure(x);
