@@ -123,6 +123,7 @@ impl Log {
         if self.has_macros || self.entries[point.start..point.end].iter().any(is_unseen) {
             return None;
         }
+        // The named projections of each variable from outside.
         let mut mentioned: Vec<(Variable, Vec<Projection>)> = Vec::new();
         for variable in 0..self.bindings.len() {
             let mentions: Vec<&Mention> = self.mentions_in(point, variable).collect();
@@ -151,6 +152,7 @@ impl Log {
                 projections.into_iter().map(|(projection, _)| projection).collect(),
             ));
         }
+        // Each projection must be readable where the region begins.
         let mut live_ins = LiveIns::default();
         for (variable, projections) in &mentioned {
             let mentions: Vec<&Mention> = self.mentions_in(point, *variable).collect();

@@ -28,7 +28,7 @@ pub fn carry(input: DeriveInput) -> Result<TokenStream> {
             (arms("carry"), arms("note"))
         }
         Data::Union(data) => {
-            let message = "`Carry` cannot be derived for a union: it does not know what it holds";
+            let message = "`Carry` cannot be derived for a union, whose active field is unknown; implement it";
             return Err(Error::new(data.union_token.span, message));
         }
     };
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_union_is_refused_with_the_reason() {
+    fn a_union_is_an_error_with_the_reason() {
         let error = carry(parse_quote!(union U { a: u32, b: f32 })).unwrap_err();
         assert!(error.to_string().contains("union"), "{error}");
     }

@@ -104,6 +104,7 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
         };
         quote_spanned!(site=> __phigrad_to.variable(#text, #assigned); #item #content)
     });
+    // Opaque variables: mutators, receivers of user methods, unknown names.
     let mutators = log.points.get(point.mutators_of).map(|point| log.mutators(point));
     let mutators = mutators.unwrap_or_default();
     let mutators = mutators.iter().enumerate().map(|(index, mutator)| {

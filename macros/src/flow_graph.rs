@@ -252,6 +252,7 @@ impl FlowGraph {
         mentions: &[Mention],
         certain: bool,
     ) -> bool {
+        // Forwards over the edges, to a use, or to an event that ends the value.
         let mut seen = vec![false; self.blocks.len()];
         let mut stack = vec![(location.block, location.count)];
         while let Some((block, from)) = stack.pop() {
@@ -302,6 +303,7 @@ impl FlowGraph {
         variable: Variable,
         mentions: &[Mention],
     ) -> bool {
+        // Backwards over the edges, to an assignment, or to the declaration.
         let mut seen = vec![false; self.blocks.len()];
         let mut stack = vec![(location.block, location.count)];
         while let Some((block, end)) = stack.pop() {

@@ -316,6 +316,7 @@ impl Log {
                     | Kind::Jump => {}
                 }
             }
+            // Disjoint projections, of which only live ones are carried.
             join_overlapping(&mut changes);
             self.join_moved(point, variable, &mut changes);
             // Something else may refer to its target.

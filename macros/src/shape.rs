@@ -122,7 +122,7 @@ pub fn diverges(expr: &Expr) -> bool {
         Expr::Match(choice) => {
             diverges(&choice.expr) || choice.arms.iter().all(|arm| diverges(&arm.body))
         }
-        Expr::Loop(repeat) => breaks(&repeat.body, repeat.label.as_ref()) == Breaks::Never,
+        Expr::Loop(loop_expr) => breaks(&loop_expr.body, loop_expr.label.as_ref()) == Breaks::Never,
         _ => false,
     }
 }
@@ -144,7 +144,7 @@ pub fn is_panic(call: &Macro) -> bool {
 /// Tests whether a loop has no exits in its text but for macros.
 pub fn exits_by_macros_only(expr: &Expr) -> bool {
     match expr {
-        Expr::Loop(repeat) => breaks(&repeat.body, repeat.label.as_ref()) == Breaks::Maybe,
+        Expr::Loop(loop_expr) => breaks(&loop_expr.body, loop_expr.label.as_ref()) == Breaks::Maybe,
         _ => false,
     }
 }

@@ -7,7 +7,7 @@ fn message(item: &str) -> String {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_by_name() {
+fn unsupported_code_is_named_in_the_error() {
     for (item, what) in [
         ("async fn f() {}", "an async fn"),
         ("const fn f() -> u8 { 0 }", "a const fn"),
@@ -21,7 +21,7 @@ fn what_is_not_understood_is_refused_by_name() {
 }
 
 #[test]
-fn all_that_is_not_understood_is_told_at_once() {
+fn all_unsupported_code_is_reported_at_once() {
     let item = "fn f() { g(async { 1 }); unsafe { x = 1; } }".parse().unwrap();
     let error = traced(Arguments::default(), item).unwrap_err();
     assert_eq!(error.into_iter().count(), 2);
@@ -46,11 +46,11 @@ fn tokens_of(stream: TokenStream) -> usize {
 fn the_expansion_grows_with_the_text() {
     // The compiler has a larger stack than a test; nested code needs it in release builds.
     const STACK: usize = 8 << 20;
-    let thread = std::thread::Builder::new().stack_size(STACK).spawn(sizes_are_compared);
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(compare_sizes);
     thread.unwrap().join().unwrap();
 }
 
-fn sizes_are_compared() {
+fn compare_sizes() {
     type Text = fn(usize) -> String;
     let kinds: [(&str, Text); 8] = [
         ("branches", |n| {

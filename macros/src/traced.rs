@@ -94,7 +94,7 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
         signature.asyncness.map(|word| (word.span, "an async fn")),
     ];
     if let Some((span, what)) = refusal.into_iter().flatten().next() {
-        let message = format!("`#[phigrad::traced]` does not understand {what}");
+        let message = format!("`#[phigrad::traced]` does not support {what}; remove the attribute");
         return Err(Error::new(span, message));
     }
     if matches!(&signature.output, ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_))) {

@@ -436,7 +436,10 @@ impl Walker {
     }
 
     fn refuse(&mut self, span: Span, what: &str) {
-        let message = format!("`#[phigrad::traced]` does not understand {what}");
+        let message = format!(
+            "`#[phigrad::traced]` does not support {what}; move it into a function without the \
+             attribute"
+        );
         self.errors.push(Error::new(span, message));
     }
 

@@ -7,7 +7,10 @@ use super::Carrier;
 
 /// Types with the operator `?`: it evaluates to the output, or returns the residual from the
 /// function.
-#[diagnostic::on_unimplemented(message = "`?` on `{Self}` is not known to `#[phigrad::traced]`")]
+#[diagnostic::on_unimplemented(
+    message = "`#[phigrad::traced]` does not support `?` on `{Self}`",
+    note = "use `?` on an `Option`, a `Result` or a `ControlFlow`, or match on the value"
+)]
 pub trait TryOperator {
     /// The value of the expression.
     type Output;

@@ -109,6 +109,7 @@ impl Emitter<'_> {
         for operand_rule in trace_loop.operand_rules() {
             operands.push(self.loop_operand(operand_rule, block, &mut nexts, &mut initial));
         }
+        // The loop with its entry φs.
         let region = self.graph.push_region(block, None, place);
         let last = u32::try_from(trace_loop.times - 1).unwrap_or(u32::MAX);
         let entries = self.graph.make_loop(region, last.saturating_add(1), &initial);
@@ -142,6 +143,7 @@ impl Emitter<'_> {
                 self.graph.blocks[body].items.push(Item::Guard { condition: node, expect });
             }
         }
+        // The condition, the next values of the entry φs, and the results.
         let most = self.constant(f64::from(last));
         let again = self.graph.push_apply(body, Op::Lt, &[number, most], place);
         let mut passed: SmallVec<[Node; 2]> = SmallVec::from_slice(&[again]);

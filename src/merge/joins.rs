@@ -97,11 +97,11 @@ impl Walk<'_> {
         site: Site,
         carried: &Carried,
     ) -> Result<(), Mismatch> {
-        let left = self.entries[self.open[level].entry].site;
+        let region_site = self.entries[self.open[level].entry].site;
         if let Some(opaque) = carried.opaque {
             let name = trace.opaque.iter().find(|(event, _)| *event as usize == opaque);
             let name = name.map_or("a variable", |(_, name)| name);
-            return Err(unmerge(left, UnmergedReason::Opaque { name }));
+            return Err(unmerge(region_site, UnmergedReason::Opaque { name }));
         }
         let at = || place(site);
         let mut values = core::mem::take(self.values);

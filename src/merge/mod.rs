@@ -346,6 +346,7 @@ impl MergedTraces {
         limits: MergeLimits,
     ) -> Result<MergeOutcome, MergeError> {
         self.statistics.count(trace);
+        // Most traces are known, perhaps after pending sharing.
         let (mut inside, mut must_clear) = (false, false);
         let merged = if self.version == 0 {
             MergeOutcome::First
@@ -375,6 +376,7 @@ impl MergedTraces {
                 }
             }
         };
+        // Limits that can be tested before the tree changes.
         let is_split = self.version > 0 && !inside && !must_clear;
         if is_split && self.tree.splits + 1 >= limits.paths {
             return Err(MergeError::TooManyPaths { limit: limits.paths });
@@ -382,6 +384,7 @@ impl MergedTraces {
         if self.full && !must_clear {
             return Err(MergeError::TooManyNodes { limit: limits.nodes });
         }
+        // The trace is added in a transaction.
         let mut changes = Changes::default();
         self.tree.begin();
         self.tree.version = self.version + 1;

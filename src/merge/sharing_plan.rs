@@ -68,6 +68,7 @@ pub(super) fn plan(tree: &Tree, extended: &[Instance], excluded: &HashSet<Site>)
         .rev()
         .filter_map(|&instance| key(instance).map(|(code, constants)| (instance, code, constants)))
         .collect();
+    // All instances with the code of an extended one, by their constants.
     let mut groups: HashMap<Code, HashMap<Constants, Group>> = HashMap::new();
     let mut sites: HashSet<Site> = HashSet::new();
     for (_, code, _) in &keyed {
@@ -87,6 +88,7 @@ pub(super) fn plan(tree: &Tree, extended: &[Instance], excluded: &HashSet<Site>)
             (code, all.into_iter().map(|(key, group)| (key, Rc::new(group))).collect())
         })
         .collect();
+    // The extended members of each group, by its oldest one.
     let mut within: HashMap<Instance, (Vec<Instance>, Rc<Group>)> = HashMap::new();
     for (instance, code, constants) in &keyed {
         let group = groups.get(code).and_then(|all| all.get(constants));

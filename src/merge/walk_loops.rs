@@ -6,6 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::buffers::EventValue;
+use super::loop_match::LoopMatch;
 use super::place;
 use super::trace_loop::{LoopStep, OperandRule, TraceLoop, TraceLoopId};
 use super::tree::{End, Step, Value};
@@ -53,14 +54,13 @@ impl Walk<'_> {
     ) -> Result<bool, Mismatch> {
         let TraceLoop { first, times, ref body, .. } = self.tree.loops[id];
         let period = body.len();
-        let followed = self.match_loop(trace, id);
-        let iterations = followed.iterations;
+        let LoopMatch { iterations, other_branch } = self.match_loop(trace, id);
         if iterations < times {
             // A constant before the loop is no step.
             if iterations == 0 && event.role() == Role::Constant {
                 return Ok(false);
             }
-            if let (false, Some(guard)) = (self.may_extend, followed.other_branch) {
+            if let (false, Some(guard)) = (self.may_extend, other_branch) {
                 let guard = trace.events.at(guard);
                 self.look();
                 self.exit_finder
@@ -86,8 +86,8 @@ impl Walk<'_> {
         if index < self.loop_search.none_before {
             return Ok(false);
         }
-        let Some(loop_at) = self.loop_at(trace, index) else { return Ok(false) };
-        let mut trace_loop = match self.loop_of(trace, loop_at) {
+        let Some(range) = self.loop_at(trace, index) else { return Ok(false) };
+        let mut trace_loop = match self.loop_of(trace, range) {
             Ok(trace_loop) => trace_loop,
             Err(behind) => {
                 self.loop_search.none_before = behind;
@@ -177,34 +177,25 @@ impl Walk<'_> {
 
     /// The tree's form of the first iterations of a loop of `trace`: as many as follow rules in
     /// terms of the tree's values. If they are too few, the event after which there may be a loop.
-    fn loop_of(
-        &mut self,
-        trace: &Trace<'_>,
-        trace_loop: trace::LoopRange,
-    ) -> Result<TraceLoop, usize> {
-        let trace::LoopRange { start, period, times } = trace_loop;
+    fn loop_of(&mut self, trace: &Trace<'_>, range: trace::LoopRange) -> Result<TraceLoop, usize> {
+        let trace::LoopRange { start, period, times } = range;
         let is_ignored = |mark: usize| self.is_ignored_mark(trace, mark);
-        let infer_induction =
-            trace::infer_induction(trace.events, &is_ignored, start, period, times);
-        let infer_induction = infer_induction.ok_or(trace_loop.end())?;
+        let induction = trace::infer_induction(trace.events, &is_ignored, start, period, times);
+        let induction = induction.ok_or(range.end())?;
         // The first iterations determine the rules.
-        let first = infer_induction.first().ok_or(trace_loop.end())?;
+        let first = induction.first().ok_or(range.end())?;
         let operand_rules = first.body.iter().flat_map(trace::BodyEvent::operand_rules);
-        let iterations_with_rule = operand_rules
+        let agreeing = operand_rules
             .map(|operand_rule| self.iterations_with_rule(operand_rule, times))
             .min()
             .unwrap_or(times);
-        let behind = start + period * iterations_with_rule.max(1);
-        if !self
-            .tree
-            .loop_threshold
-            .is_reached(&trace::LoopRange { times: iterations_with_rule, ..trace_loop })
-        {
+        let behind = start + period * agreeing.max(1);
+        if !self.tree.loop_threshold.is_reached(&trace::LoopRange { times: agreeing, ..range }) {
             return Err(behind);
         }
-        let pattern = infer_induction.pattern(iterations_with_rule).ok_or(behind)?;
+        let pattern = induction.pattern(agreeing).ok_or(behind)?;
         let times = pattern.times;
-        if !self.tree.loop_threshold.is_reached(&trace::LoopRange { times, ..trace_loop }) {
+        if !self.tree.loop_threshold.is_reached(&trace::LoopRange { times, ..range }) {
             return Err(start + period * times.max(1));
         }
         let (mut body, mut reads_with_stride) = (Vec::with_capacity(period), false);

@@ -106,7 +106,7 @@ impl Events {
         self.values.extend_from_slice(values);
         self.steps.resize(self.values.len(), step);
         if !self.is_untracked {
-            self.sites.repeat(site, values.len());
+            self.sites.push_repeated(site, values.len());
         }
     }
 

@@ -45,7 +45,7 @@ pub(super) struct Cursor {
     /// the index of the event (low half).
     pub(super) next: Cell<u64>,
     /// The tag at which the ring is full.
-    stop: Cell<u64>,
+    full: Cell<u64>,
     /// A hash of the guards passed and their outcomes.
     pub(super) signature: Cell<u64>,
     /// The number of regions entered.
@@ -111,7 +111,7 @@ pub(super) fn record(
         if (a ^ next | b ^ next) >> 32 != 0 {
             return None;
         }
-        if next == front.cursor.stop.get() {
+        if next == front.cursor.full.get() {
             return None;
         }
         front.ring.set(next, value, step, at);
@@ -174,7 +174,7 @@ pub(super) fn guard(outcome: bool) {
 #[inline]
 pub(super) fn append(value: f64, step: Step, at: Site) -> Option<u64> {
     with_front(|front| {
-        let is_full = front.cursor.next.get() == front.cursor.stop.get();
+        let is_full = front.cursor.next.get() == front.cursor.full.get();
         (!is_full || has_room(at)).then(|| front.set_next(value, step, at))
     })
 }
@@ -262,16 +262,16 @@ pub(super) fn is_own(tag: u64) -> bool {
 
 impl Cursor {
     pub(super) const fn idle() -> Self {
-        let (next, stop) = (Cell::new(FOREIGN), Cell::new(FOREIGN));
+        let (next, full) = (Cell::new(FOREIGN), Cell::new(FOREIGN));
         let (regions, unjoined) = (Cell::new(0), Cell::new(0));
         let (carries, detail) = (Cell::new(false), Cell::new(Detail::Marks));
-        Cursor { next, stop, signature: Cell::new(0), regions, unjoined, carries, detail }
+        Cursor { next, full, signature: Cell::new(0), regions, unjoined, carries, detail }
     }
 
     /// Continues with the tag `next` and an empty ring; returns the former state.
     pub(super) fn restart(&self, next: u64) -> Cursor {
         let before = Cursor::idle();
-        before.stop.set(self.stop.replace(next));
+        before.full.set(self.full.replace(next));
         before.next.set(self.next.replace(next));
         before.signature.set(self.signature.replace(0));
         before.regions.set(self.regions.replace(0));
@@ -327,14 +327,14 @@ impl Front<'_> {
         if !self.is_recording() {
             return false;
         }
-        if self.cursor.next.get() != self.cursor.stop.get() {
+        if self.cursor.next.get() != self.cursor.full.get() {
             return true;
         }
         back.flush(self);
         // Up to the end of the ring at most, so that its events are contiguous.
         let recorded = back.events.len();
         let room = back.limit.saturating_sub(recorded).min(RING - recorded % RING);
-        self.cursor.stop.set(self.cursor.next.get() + room as u64);
+        self.cursor.full.set(self.cursor.next.get() + room as u64);
         if room == 0 {
             self.fail(back, TraceError::TooLong { limit: back.limit, at });
         }
@@ -360,7 +360,7 @@ impl Front<'_> {
         back.flush(self);
         back.failure.get_or_insert(failure);
         self.cursor.next.set(FOREIGN);
-        self.cursor.stop.set(FOREIGN);
+        self.cursor.full.set(FOREIGN);
     }
 }
 

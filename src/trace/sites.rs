@@ -65,7 +65,7 @@ impl Sites {
     }
 
     /// Appends `site`, `count` times.
-    pub(super) fn repeat(&mut self, site: Site, count: usize) {
+    pub(super) fn push_repeated(&mut self, site: Site, count: usize) {
         if count > 0 {
             self.begin(1);
             self.kept.push(site);
@@ -218,7 +218,7 @@ mod tests {
         };
         for _ in 0..300 {
             let (mut sites, mut expected) = (Sites::new(), Vec::new());
-            sites.repeat(places[7], random(2) * SHORT + random(3));
+            sites.push_repeated(places[7], random(2) * SHORT + random(3));
             expected.resize(sites.len, places[7]);
             for _ in 0..random(8) {
                 let kind = kinds[random(kinds.len())];
@@ -244,7 +244,7 @@ mod tests {
     fn a_loop_is_kept_once() {
         let places = places();
         let mut sites = Sites::new();
-        sites.repeat(places[7], SHORT);
+        sites.push_repeated(places[7], SHORT);
         for block in 0..100 {
             let block: Vec<_> =
                 (0..128).map(|i| Cell::new(places[(block * 128 + i) % 7])).collect();

@@ -250,12 +250,12 @@ impl Search<'_> {
     /// then.
     fn longest(&self, start: usize, end: usize, period: usize) -> LoopRange {
         let most = ((end - start) / period).min(MAX_ITERATIONS);
-        let infer_induction =
+        let induction_from =
             |start| infer_induction(self.events, self.is_ignored, start, period, most);
         let mut later = start + (end - start - period * most);
         // A loop does not begin with a mark.
         later += self.keys[later..].iter().take_while(|&&key| is_mark(key)).count();
-        let induction = infer_induction(start);
+        let induction = induction_from(start);
         // The first iterations tell how many values all of them carry.
         let is_less = |first: InductionPattern| first.carried().is_smaller_rotated(later - start);
         let times = |induction: Option<Induction<'_>>| {
@@ -265,7 +265,7 @@ impl Search<'_> {
         };
         if later > start && induction.as_ref().and_then(Induction::first).is_some_and(is_less) {
             // With marks between iterations there may be none behind the last one.
-            let times = times(infer_induction(later));
+            let times = times(induction_from(later));
             if times + 1 >= most {
                 return LoopRange { start: later, period, times };
             }

@@ -18,46 +18,47 @@ impl Walker {
         let start = self.begin();
         let index = self.changing.len();
         self.changing.push(false);
-        let Expr::ForLoop(repeat) = expr else { return };
+        let Expr::ForLoop(for_expr) = expr else { return };
         let changing = self.first_walk.changing.get(index).copied().unwrap_or(false) && !self.inert;
-        let shared = shape::shares_items(&repeat.expr) || self.is_plain(&repeat.expr);
-        let lends = places::lends_items(&repeat.expr);
-        let numbered = places::lends_numbered_items(&repeat.expr);
-        let stateful = shape::has_closure(&repeat.expr);
-        let known = self.is_known(&repeat.expr);
-        let lenders = self.lenders_of(&repeat.expr, false);
+        let shared = shape::shares_items(&for_expr.expr) || self.is_plain(&for_expr.expr);
+        let lends = places::lends_items(&for_expr.expr);
+        let numbered = places::lends_numbered_items(&for_expr.expr);
+        let stateful = shape::has_closure(&for_expr.expr);
+        let known = self.is_known(&for_expr.expr);
+        let lenders = self.lenders_of(&for_expr.expr, false);
         let borrowed = self.log.long_borrows.len();
         self.in_condition(|walker| {
-            walker.storing(|walker| walker.argument(&mut repeat.expr));
+            walker.storing(|walker| walker.argument(&mut for_expr.expr));
         });
         let borrowed = borrowed..self.log.long_borrows.len();
         let stateful = stateful
             && self.log.entries[start..]
                 .iter()
                 .any(|e| matches!(e.kind, Kind::Change(..) | Kind::Assign | Kind::Unknown(_)));
+        // The body, as a scope with the names of the pattern.
         let items = self.log.bindings.len();
         let inside = self.begin();
         let head = (!self.inert).then(|| self.point(Role::Head, inside, false, None));
-        let leave = Lifetime::new(&format!("'_phigrad_body_{index}"), Span::mixed_site());
+        let body_label = Lifetime::new(&format!("'_phigrad_body_{index}"), Span::mixed_site());
         let own = Lifetime::new(&format!("'_phigrad_loop_{index}"), Span::mixed_site());
-        let left = name_of(&repeat.label).unwrap_or(own);
+        let loop_label = name_of(&for_expr.label).unwrap_or(own);
         // Macros that jump cannot name the label that a block would need.
-        let is_open = shape::has_unknown_macros(&repeat.body);
-        let diverges = shape::block_diverges(&repeat.body);
-        let mut body =
-            (changing && !is_open).then(|| Body::Block { own: leave.clone(), whole: left.clone() });
-        let (number, behind) = self.begin_loop(name_of(&repeat.label), inside, None);
+        let is_open = shape::has_unknown_macros(&for_expr.body);
+        let diverges = shape::block_diverges(&for_expr.body);
+        let mut body = (changing && !is_open)
+            .then(|| Body::Block { own: body_label.clone(), whole: loop_label.clone() });
+        let (number, behind) = self.begin_loop(name_of(&for_expr.label), inside, None);
         let mut own = None;
         let memory = format_ident!("__phigrad_memory_{index}", span = Span::mixed_site());
         self.scoped(|walker| {
-            walker.lent_by(lenders, |walker| match &*repeat.pat {
+            walker.lent_by(lenders, |walker| match &*for_expr.pat {
                 Pat::Tuple(pair) if numbered && pair.elems.len() == 2 => {
                     walker.bind_pattern(&pair.elems[0], Bound { known, ..Bound::default() });
                     let item = Bound { reference: true, item: true, known, ..Bound::default() };
                     walker.bind_pattern(&pair.elems[1], item);
                 }
                 pattern => {
-                    let copied = places::counts(&repeat.expr);
+                    let copied = places::counts(&for_expr.expr);
                     let item =
                         Bound { reference: lends, item: true, known, copied, ..Bound::default() };
                     walker.bind_pattern(pattern, item);
@@ -73,7 +74,7 @@ impl Walker {
                 enclosing.body = body;
             }
             let points = walker.log.points.len();
-            walker.block(&mut repeat.body);
+            walker.block(&mut for_expr.body);
             walker.log.flow.end_body();
             walker.changing[index] =
                 walker.log.entries[begin..].iter().any(|entry| match entry.kind {
@@ -91,21 +92,23 @@ impl Walker {
         self.end_loop(Some(behind));
         self.end_borrows(borrowed);
         let Some(head) = head else { return };
+        // The generated code: a region around the loop, a head for each item, and perhaps a region
+        // around the body.
         let end = self.point(Role::Join, start, false, None);
         self.log.loops[number] = Some(end);
         let (region, also) = self.head(head, end, "extend_head");
-        let span = repeat.for_token.span;
-        let block = &repeat.body;
+        let span = for_expr.for_token.span;
+        let block = &for_expr.body;
         let body = match own {
             Some(own) => {
-                let enter = enter(repeat.body.brace_token.span.open(), own);
+                let enter = enter(for_expr.body.brace_token.span.open(), own);
                 match is_open {
                     true => {
                         let ended = (!diverges).then_some((own, span));
                         open_body(index, &enter, block, ended)
                     }
                     false => {
-                        let ended = join(span, &enter, &quote!(#leave: #block), own);
+                        let ended = join(span, &enter, &quote!(#body_label: #block), own);
                         quote!(#ended;)
                     }
                 }
@@ -115,8 +118,8 @@ impl Walker {
                 quote!(#(#statements)*)
             }
         };
-        let (pattern, iterator) = (&repeat.pat, &repeat.expr);
-        let label = (changing || repeat.label.is_some()).then(|| quote!(#left:));
+        let (pattern, iterator) = (&for_expr.pat, &for_expr.expr);
+        let label = (changing || for_expr.label.is_some()).then(|| quote!(#loop_label:));
         let site = Span::mixed_site();
         let counted = match stateful {
             true => quote!(false),
@@ -135,7 +138,7 @@ impl Walker {
             }
         };
         let (enter, whole) = (enter(span, end), join(span, &region, &whole, end));
-        let attributes = mem::take(&mut repeat.attrs);
+        let attributes = mem::take(&mut for_expr.attrs);
         let remember = quote_spanned!(site=> let #memory = ::phigrad::flow::Memory::default(););
         *expr = attributed(
             attributes,

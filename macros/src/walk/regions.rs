@@ -143,14 +143,20 @@ impl Walker {
         let lent = self.value(expr, value).lent;
         let head = (!self.inert).then(|| self.point(Role::Head, start, false, None));
         let (span, label, attributes, condition, body) = match expr {
-            Expr::Loop(repeat) => {
-                let attributes = mem::take(&mut repeat.attrs);
-                (repeat.loop_token.span, &repeat.label, attributes, None, &mut repeat.body)
+            Expr::Loop(loop_expr) => {
+                let attributes = mem::take(&mut loop_expr.attrs);
+                (loop_expr.loop_token.span, &loop_expr.label, attributes, None, &mut loop_expr.body)
             }
-            Expr::While(repeat) => {
-                let attributes = mem::take(&mut repeat.attrs);
-                let condition = Some(&mut repeat.cond);
-                (repeat.while_token.span, &repeat.label, attributes, condition, &mut repeat.body)
+            Expr::While(loop_expr) => {
+                let attributes = mem::take(&mut loop_expr.attrs);
+                let condition = Some(&mut loop_expr.cond);
+                (
+                    loop_expr.while_token.span,
+                    &loop_expr.label,
+                    attributes,
+                    condition,
+                    &mut loop_expr.body,
+                )
             }
             _ => return,
         };
@@ -242,11 +248,12 @@ impl Walker {
     pub(super) fn jump_out(&mut self, label: &mut Option<Lifetime>) {
         let written = label.clone();
         let mut enclosing_loops = self.enclosing_loops.iter().rev();
-        let left = enclosing_loops.find(|enclosing| label.is_none() || enclosing.label == *label);
-        let target =
-            left.map_or(JumpTarget::Unknown, |enclosing| JumpTarget::Loop(enclosing.number));
+        let enclosing_loop =
+            enclosing_loops.find(|enclosing| label.is_none() || enclosing.label == *label);
+        let target = enclosing_loop
+            .map_or(JumpTarget::Unknown, |enclosing| JumpTarget::Loop(enclosing.number));
         if let (None, false, Some(Body::Block { whole, .. })) =
-            (&label, self.inert, left.and_then(|enclosing| enclosing.body.clone()))
+            (&label, self.inert, enclosing_loop.and_then(|enclosing| enclosing.body.clone()))
         {
             *label = Some(whole);
         }
