@@ -63,7 +63,7 @@ impl PathSharing<'_> {
             }
         }
         let number = eval(op, numbers);
-        // The bits of a NaN depend on who computes it.
+        // The bits of a computed NaN are not specified.
         if op == Op::Same || number.is_nan() {
             return Fold::Unknown;
         }

@@ -233,7 +233,7 @@ fn hidden_state_is_found_in_a_loop() {
 }
 
 #[test]
-fn steps_count_whether_they_are_kept_or_not() {
+fn steps_in_loops_count_like_single_steps() {
     let f = |x: &[Var], _: &[Var]| (0..100).fold(x[0], |y, _| y.sin());
     let mut tracer = Tracer::default();
     let inputs = Inputs { active: &[0.5], inactive: &[] };
@@ -245,7 +245,7 @@ fn steps_count_whether_they_are_kept_or_not() {
     }
 }
 
-/// A program of random loops over what there is so far.
+/// A program of random loops over the values computed before.
 fn random_program(seed: u64, x: &[Var]) -> Var {
     let mut random = Random::new(seed);
     let mut pool: Vec<Var> = x.to_vec();

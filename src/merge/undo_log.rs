@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_kept_or_taken_back() {
+    fn changes_are_committed_or_rolled_back() {
         let mut undo_log: UndoLog<Value, u32> = UndoLog::new();
         let (first, second) = (undo_log.push(1), undo_log.push(2));
         undo_log.begin();

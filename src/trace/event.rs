@@ -20,7 +20,7 @@ pub enum Role {
     Constant,
     /// A primitive applied to operands.
     Apply,
-    /// A comparison whose outcome decided what the user's code did next.
+    /// A comparison that decided the control flow of the user's code.
     Guard,
     /// A mark: a region begins. The payload is its id, counted from 1 in each run.
     Enter,

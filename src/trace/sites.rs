@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn places_come_out_as_they_went_in() {
+    fn sites_survive_compression() {
         let places = places();
         // Several periods, two with a shorter border, and no period.
         let kinds: [&dyn Fn(usize) -> usize; 5] =
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_is_kept_once() {
+    fn a_loop_is_stored_once() {
         let places = places();
         let mut sites = Sites::new();
         sites.push_repeated(places[7], SHORT);

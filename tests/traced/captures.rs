@@ -380,7 +380,7 @@ mod lifetimes {
     }
 
     #[test]
-    fn a_variable_that_may_have_been_moved_is_not_looked_at() {
+    fn a_variable_that_may_have_been_moved_is_not_captured() {
         let all = numbers(moved, &[1.5]);
         // The second has its text moved away and given back.
         assert_eq!(all[..3], ["e0", "?", "?"], "{all:?}");
@@ -436,7 +436,7 @@ mod lifetimes {
     }
 
     #[test]
-    fn a_variable_that_is_borrowed_is_not_looked_at() {
+    fn a_borrowed_variable_is_not_captured() {
         let all = numbers(borrowed, &[1.5, 2.5]);
         // The borrow of one field leaves the other one alone.
         assert_eq!(all[1], "e1 e1 e0 e0", "{all:?}");
@@ -455,7 +455,7 @@ mod lifetimes {
     }
 
     #[test]
-    fn a_variable_whose_type_is_not_known_yet_is_not_looked_at() {
+    fn a_variable_of_unknown_type_is_not_captured() {
         assert_eq!(numbers(inferred, &[1.5, 2.5]), ["e0 e1", "?"]);
     }
 }

@@ -426,7 +426,7 @@ both! {
 }
 
 #[test]
-fn what_is_changed_in_a_thread_local_is_not_seen() {
+fn changes_of_a_thread_local_are_not_tracked() {
     use std::cell::Cell;
     thread_local!(static CELL: Cell<Var> = Cell::default());
     #[phigrad::traced]
