@@ -181,7 +181,7 @@ impl FlowGraph {
         self.begin(&[&[(self.here, true)], next.unwrap_or_default().as_slice()].concat());
     }
 
-    /// Ends a loop, whose exits are `break` and, if given, `refused`.
+    /// Ends a loop, whose exits are `break` and, if any, `refused`.
     pub fn leave_loop(&mut self, refused: Option<BlockId>) {
         self.end_body();
         let mut exit = self.exits.pop().unwrap_or_default();

@@ -125,7 +125,7 @@ fn a_graph_that_is_not_sound_is_not_compiled() {
 
 #[test]
 fn a_loop_with_too_many_saved_values_is_not_compiled() {
-    // A later read needs what `v3` was in each of up to 4·10⁹ iterations.
+    // A later read needs the values of `v3` in up to 4·10⁹ iterations.
     let text = "graph active 1 inactive 0\nv1 = const 0.0\na0 = saved v3\ni0 = a0 base 5\n\
                 b0:\n  v4 = region r0 b1 bound 4000000000 entries v2=v0\n  v5 = element i0\n  return v5\n\
                 b1:\n  v3 = mul v2 v2\n  return v1 v3 v3\n";

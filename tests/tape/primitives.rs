@@ -215,11 +215,11 @@ fn all_executors_agree_at_all_special_numbers() {
                 if op == Op::Same {
                     continue;
                 }
-                // Both are the tape's; an adjoint of 1 passes on everywhere.
+                // Both are the tape's; an adjoint of 1 is propagated everywhere.
                 let (value, slopes) = tape.value_and_grad(&x).unwrap();
                 let taped = [slopes.as_slice(), &[value]].concat();
                 assert!(all_same(&found, &taped), "{op} {x:?} {exponent}: {found:?} {taped:?}");
-                // The whole way, compiled after the first call.
+                // All stages, compiled after the first call.
                 let (value, slopes) = compiled.value_and_grad(&x).unwrap();
                 let whole = [slopes.as_slice(), &[value]].concat();
                 assert!(all_same(&whole, &taped), "{op} {x:?} {exponent}: {whole:?} {taped:?}");

@@ -164,7 +164,7 @@ fn a_var_of_the_outer_recording_is_foreign_to_the_inner_one() {
         seen.set(true);
         x[0] * 3.0
     });
-    // The outer recording goes on as if nothing had happened.
+    // The outer recording continues unchanged.
     assert_eq!(outer.grad(&[1.0]).unwrap(), [3.0]);
     assert!(seen.get());
     outer_var.set(None);

@@ -92,7 +92,7 @@ fn a_path_that_an_untracked_run_takes_is_recorded_from_the_next_run() {
 
 #[test]
 fn exact_numerics_add_up_in_the_same_order_in_all_runs() {
-    // The copy is used between uses of what the region carries.
+    // The copy is used between uses of the carried variable.
     #[phigrad::traced]
     fn f(x: &[Var]) -> Var {
         let copy = x[0];

@@ -277,7 +277,7 @@ fn conditions_are_numbers_and_select_without_a_guard() {
             pair.profile(&[[0.0, 1.0, 2.0]]);
             for a in edges {
                 for b in edges {
-                    // One kernel serves both sides.
+                    // One kernel serves both outcomes.
                     assert_eq!(pair.check(&[a, b, 2.0]), Served::Kernel);
                     let gradient = pair.kernel.grad(&[a, b, 2.0]).unwrap();
                     let slope = if plain(a, b) { 4.0 } else { 2.0f64.exp() };

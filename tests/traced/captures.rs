@@ -299,7 +299,7 @@ fn too_much_is_not_captured() {
 fn recordings_have_tables_of_their_own() {
     let f = |x: &[Var]| {
         let y = branch(x, 2.0);
-        // The inner one captures only what is its own.
+        // The inner one captures its own regions only.
         assert_eq!(numbers(|x| branch(x, 2.0), &[1.0, 2.0]), ["e0 e1", "e0"]);
         let inputs = Inputs { active: &[1.0, 2.0], inactive: &[] };
         let mut silent = Tracer::default();
@@ -382,7 +382,7 @@ mod lifetimes {
     #[test]
     fn a_variable_that_may_have_been_moved_is_not_captured() {
         let all = numbers(moved, &[1.5]);
-        // The second has its text moved away and given back.
+        // The text of the second one is moved out and assigned again.
         assert_eq!(all[..3], ["e0", "?", "?"], "{all:?}");
     }
 
@@ -438,7 +438,7 @@ mod lifetimes {
     #[test]
     fn a_borrowed_variable_is_not_captured() {
         let all = numbers(borrowed, &[1.5, 2.5]);
-        // The borrow of one field leaves the other one alone.
+        // The borrow of one field does not affect the other one.
         assert_eq!(all[1], "e1 e1 e0 e0", "{all:?}");
         assert_eq!(all[all.len() - 2..], ["?", "?"], "{all:?}");
     }

@@ -166,7 +166,7 @@ fn logical(x: &[Var]) -> Var {
 fn a_chain_of_and_outside_conditions_is_a_region() {
     let path = "enter1 enter2 guard guard join2 state=1 enter3 guard join3 phi join1 phi";
     assert_eq!(marks(logical, &[0.25]), path);
-    // Here nothing is asked in the second region, so it has only one way.
+    // No guard in the second region, so it has a single path.
     let path = "enter1 enter2 guard join2 state=0 enter3 join3 join1 phi";
     assert_eq!(marks(logical, &[-0.25]), path);
 }
@@ -284,7 +284,7 @@ fn fields_are_carried_by_themselves_unless_the_whole_may_change() {
         }
         all.pair.1 + all.ball.height * all.ball.bounces as f64 + all.other.seen.len() as f64
     }
-    // The part of a part is carried with it: the text decides, not the way.
+    // A field of a field is carried with it: the text decides, not the path.
     let expected = "enter1 enter2 guard enter3 join3 join2 phi phi phi state=3 join1 phi";
     assert_eq!(marks(|x| fields(x, false), &[1.0, 2.0]), expected);
     assert_eq!(marks(|x| fields(x, true), &[1.0, 2.0]), expected.replace("state=3", "state=4"));

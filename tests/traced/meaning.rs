@@ -24,7 +24,7 @@ fn assert_agree(
         let (value, gradient) = recorded.value_and_grad(point).unwrap();
         let (expected, slopes) = reference.value_and_grad(point).unwrap();
         assert_eq!(value.to_bits(), expected.to_bits(), "{name} at {point:?}");
-        // Adjoints are summed in another order where ways meet.
+        // Joins change the order in which adjoints are summed.
         for (found, expected) in gradient.iter().zip(&slopes) {
             let close = (found - expected).abs() <= 1e-13 * expected.abs().max(1.0);
             assert!(close, "{name} at {point:?}: {gradient:?} is not {slopes:?}");
@@ -42,8 +42,8 @@ fn assert_agree(
             assert_eq!(found, expected, "{name} at {point:?} {by}");
         }
     };
-    // What had been merged is forgotten where a region turns out not to be
-    // mergeable; the points have to be shown again then.
+    // The graph is cleared if a region turns out not to be mergeable; then the
+    // points have to be recorded again.
     for _ in 0..2 {
         recorded.compile().unwrap();
         agree("while learning");

@@ -230,7 +230,7 @@ impl Walker {
         (number, head)
     }
 
-    /// Ends a loop, whose exits are `break` and, if given, `refused`.
+    /// Ends a loop, whose exits are `break` and, if any, `refused`.
     pub(super) fn end_loop(&mut self, refused: Option<BlockId>) {
         self.enclosing_loops.pop();
         self.log.flow.leave_loop(refused);
