@@ -8,7 +8,7 @@ use super::double_double::{Bounded, power_of_two};
 
 /// The largest magnitude of powers, sums, states, coefficients and adjoints. Products of two
 /// are finite then, as is a sum of all such products that a routine adds up.
-pub const LARGEST: f64 = power_of_two(500);
+pub const MAX_MAGNITUDE: f64 = power_of_two(500);
 /// The largest bound relative to the result. It is 2 to 4 ulp.
 pub const RELATIVE_BOUND: f64 = power_of_two(-51);
 /// The largest bound relative to the effect that a relative change of the input has, for
@@ -21,7 +21,7 @@ pub const EFFECT_BOUND: f64 = power_of_two(-75);
 pub const NEGLIGIBLE: f64 = 1e-285;
 /// An input counts as at least this much of the state, and at least this, where a relative
 /// change of it is asked for: an input of zero has none.
-pub const SMALLEST_INPUT: f64 = power_of_two(-40);
+pub const MIN_INPUT: f64 = power_of_two(-40);
 
 /// Watches that numbers stay in range.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Range {
     /// Takes notice of a number, with its bound.
     #[inline(always)]
     pub fn check(&mut self, number: Bounded) {
-        self.within &= number.size <= LARGEST;
+        self.within &= number.size <= MAX_MAGNITUDE;
     }
 
     /// Whether all numbers were in range.
@@ -62,7 +62,7 @@ pub fn value_scale(value: f64, start: f64) -> f64 {
 /// by all of it when the input changes by all of it.
 #[inline(always)]
 pub fn partial_scale(state: f64, input: f64) -> f64 {
-    let smallest = larger(SMALLEST_INPUT * state, SMALLEST_INPUT);
+    let smallest = larger(MIN_INPUT * state, MIN_INPUT);
     state / larger(input.abs(), smallest)
 }
 
@@ -73,5 +73,5 @@ pub fn accepts(result: Bounded, scale: f64) -> bool {
     let accurate = bound <= RELATIVE_BOUND * value
         || bound <= EFFECT_BOUND * scale
         || value + bound <= NEGLIGIBLE;
-    accurate && value <= LARGEST && bound <= LARGEST
+    accurate && value <= MAX_MAGNITUDE && bound <= MAX_MAGNITUDE
 }

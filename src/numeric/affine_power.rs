@@ -2,7 +2,7 @@
 
 use super::acceptance::accepts;
 use super::double_double::Bounded;
-use super::program::{AffineMap, Program, ProgramError, Slot, Trips, twice};
+use super::program::{AffineMap, Program, ProgramError, Slot, Trips, duplicate};
 
 /// The state after n steps of `z -> A z + b`, whose coefficients are a program's.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ impl AffinePower {
         start.iter().try_for_each(|slot| program.check_slot(*slot))?;
         let is_output = |output: &u32| (*output as usize) < map.states();
         let all_states = outputs.iter().all(is_output);
-        if outputs.is_empty() || !all_states || twice(&outputs).is_some() {
+        if outputs.is_empty() || !all_states || duplicate(&outputs).is_some() {
             return Err(ProgramError::Outputs);
         }
         program.check_differentiated(&differentiated)?;
@@ -144,13 +144,13 @@ impl AffinePower {
     #[inline(always)]
     pub(super) fn run_inlined(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         results.fill(f64::NAN);
-        let enough =
+        let fits =
             inputs.len() >= self.inputs() && results.len() >= self.value_index(self.outputs.len());
         let mut write = |index: usize, result: Bounded, scale: f64| {
             results[index] = result.hi;
             accepts(result, scale)
         };
-        let accepted = enough && self.compute(inputs, with_partials, &mut write).is_some();
+        let accepted = fits && self.compute(inputs, with_partials, &mut write).is_some();
         if let Some(first) = results.first_mut() {
             *first = f64::from(u8::from(accepted));
         }

@@ -17,13 +17,13 @@ use crate::entity::Entity;
 /// The memory of a call in numbers of 32 bytes: enough for three states and 2³² steps, four and a
 /// million, six and a thousand, with a short program. A call that takes more is rejected. All is
 /// on the stack, of which each 4 KiB cost a probe on every call.
-const MEMORY: usize = 576;
+const MAX_MEMORY: usize = 576;
 /// Less memory for most calls, as all of it is cleared: for two states and a million steps.
-const MODERATE_MEMORY: usize = 192;
+const MEDIUM_MEMORY: usize = 192;
 /// For two states and a thousand steps.
-const LITTLE_MEMORY: usize = 96;
+const SMALL_MEMORY: usize = 96;
 /// For quotients and a short program.
-const LEAST_MEMORY: usize = 16;
+const TINY_MEMORY: usize = 16;
 
 impl AffinePower {
     /// Sets up memory, evaluates the program and computes all results. Each goes with its place
@@ -36,8 +36,8 @@ impl AffinePower {
         accept: &mut impl FnMut(usize, Bounded, f64) -> bool,
     ) -> Option<()> {
         let trips = self.trips().count(inputs)?;
-        let quick = self.map().states() == 1 && !self.program().has_powers();
-        if quick && self.by_quotients(trips, inputs, with_partials, accept).is_some() {
+        let is_scalar = self.map().states() == 1 && !self.program().has_powers();
+        if is_scalar && self.by_quotients(trips, inputs, with_partials, accept).is_some() {
             return Some(());
         }
         self.by_powering(trips, inputs, with_partials, accept)
@@ -53,20 +53,20 @@ impl AffinePower {
         accept: &mut impl FnMut(usize, Bounded, f64) -> bool,
     ) -> Option<()> {
         let size = 2 * self.program().slots();
-        on_stack!(let memory = size, of least: LEAST_MEMORY, little: LITTLE_MEMORY);
+        on_stack!(let memory = size, of tiny: TINY_MEMORY, small: SMALL_MEMORY);
         let (slots, memory) = memory.split_at_mut_checked(self.program().slots())?;
         let (adjoints, _) = memory.split_at_mut_checked(slots.len())?;
         let mut range = Range::START;
         self.program().evaluate::<false>(inputs, slots, &mut [], &mut range)?;
         let ([[ratio]], [offset]) = self.map().load::<1>(slots);
         let start = slots[self.start().first()?.index()];
-        let found = by_quotients(ratio, offset, start, trips, &mut range)?;
-        let scale = value_scale(found.state.hi, start.hi);
-        if !(accept(self.value_index(0), found.state, scale) && range.holds()) {
+        let quotients = by_quotients(ratio, offset, start, trips, &mut range)?;
+        let scale = value_scale(quotients.state.hi, start.hi);
+        if !(accept(self.value_index(0), quotients.state, scale) && range.holds()) {
             return None;
         }
         if with_partials {
-            self.accumulate(&found.adjoints, adjoints);
+            self.accumulate(&quotients.adjoints, adjoints);
             self.program().reverse::<false>(slots, adjoints, &[], &mut range)?;
             self.accept_partials(0, scale, inputs, adjoints, accept)?;
         }
@@ -81,7 +81,7 @@ impl AffinePower {
     /// Whether a call has the memory for this trip count.
     pub(crate) fn has_memory(&self, trips: u64) -> bool {
         let program = self.program();
-        2 * program.slots() + self.level_memory(trips) + program.power_memory() <= MEMORY
+        2 * program.slots() + self.level_memory(trips) + program.power_memory() <= MAX_MEMORY
     }
 
     /// [`compute`](Self::compute) by binary powering.
@@ -98,7 +98,7 @@ impl AffinePower {
         let size = 2 * slots + outer + inner;
         on_stack!(
             let memory = size,
-            of little: LITTLE_MEMORY, moderate: MODERATE_MEMORY, all: MEMORY
+            of small: SMALL_MEMORY, medium: MEDIUM_MEMORY, all: MAX_MEMORY
         );
         let (slots, memory) = memory.split_at_mut_checked(slots)?;
         let (adjoints, memory) = memory.split_at_mut_checked(slots.len())?;

@@ -36,7 +36,7 @@ impl Dependence {
 
     /// Whether entry (i, j) of some power may not be zero.
     #[inline(always)]
-    pub fn has(&self, i: usize, j: usize) -> bool {
+    pub fn depends(&self, i: usize, j: usize) -> bool {
         contains(self.on[i], j)
     }
 

@@ -152,8 +152,8 @@ impl Bounded {
         let x = reduced * Bounded::exact(power_of_two(-i64::from(SQUARINGS)));
         let tail = 1.0 / 120.0 + x.hi * (1.0 / 720.0 + x.hi * (1.0 / 5040.0 + x.hi / 40320.0));
         let tail = Bounded::new((tail, 0.0), power_of_two(-49) * tail);
-        let array = reciprocal(6.0) + x * (reciprocal(24.0) + x * tail);
-        let mut exp_minus_one = x + x * x * (Bounded::exact(0.5) + x * array);
+        let series = reciprocal(6.0) + x * (reciprocal(24.0) + x * tail);
+        let mut exp_minus_one = x + x * x * (Bounded::exact(0.5) + x * series);
         for _ in 0..SQUARINGS {
             exp_minus_one = exp_minus_one * exp_minus_one + (exp_minus_one + exp_minus_one);
         }
@@ -164,12 +164,12 @@ impl Bounded {
 /// Lets a name be zeros on the stack, as many as the first of these numbers that is enough: all of
 /// them are cleared. Returns nothing from the function if there is none.
 macro_rules! on_stack {
-    (let $memory:ident = $size:expr, of $($array:ident: $most:expr),+) => {
-        $(let mut $array;)+
+    (let $memory:ident = $size:expr, of $($series:ident: $most:expr),+) => {
+        $(let mut $series;)+
         let size = $size;
         let $memory: &mut [Bounded] = $(if size <= $most {
-            $array = [Bounded::ZERO; $most];
-            &mut $array
+            $series = [Bounded::ZERO; $most];
+            &mut $series
         } else)+ {
             return Default::default();
         };

@@ -265,7 +265,7 @@ fn reverse_map_of_loop<const K: usize, const C: usize>(
     results.iter().for_each(|adjoint| range.check(*adjoint));
     let steps =
         Steps { states: n, columns: n + 1, dependence: power.map.dependence(), trips: power.trips };
-    let found = sweep::<K, C>(steps, memory, &columns, range)?;
-    power.map.accumulate(&found.matrix, &found.offset, adjoints);
+    let adjoints_of_map = sweep::<K, C>(steps, memory, &columns, range)?;
+    power.map.accumulate(&adjoints_of_map.matrix, &adjoints_of_map.offset, adjoints);
     Some(())
 }

@@ -4,19 +4,20 @@ use super::double_double::Bounded;
 
 /// An entry of Cholesky's decomposition below this is rounding, for entries that are scaled to about
 /// one.
-const LEAST: f64 = 1e-10;
+const MIN_PIVOT: f64 = 1e-10;
 
 /// Whether Cholesky's decomposition of a symmetric matrix exists.
 pub fn is_positive_definite(size: usize, entry: impl Fn(usize, usize) -> f64) -> bool {
-    let mut lower = vec![0.0; size * size];
+    let mut factor = vec![0.0; size * size];
     for i in 0..size {
         for j in 0..=i {
-            let before: f64 = (0..j).map(|k| lower[i * size + k] * lower[j * size + k]).sum();
-            let rest = entry(i, j) - before;
-            if i == j && !(rest > LEAST && rest.is_finite()) {
+            let sum: f64 = (0..j).map(|k| factor[i * size + k] * factor[j * size + k]).sum();
+            let reduced = entry(i, j) - sum;
+            if i == j && !(reduced > MIN_PIVOT && reduced.is_finite()) {
                 return false;
             }
-            lower[i * size + j] = if i == j { rest.sqrt() } else { rest / lower[j * size + j] };
+            factor[i * size + j] =
+                if i == j { reduced.sqrt() } else { reduced / factor[j * size + j] };
         }
     }
     true
@@ -24,7 +25,7 @@ pub fn is_positive_definite(size: usize, entry: impl Fn(usize, usize) -> f64) ->
 
 /// The solution of a system, by elimination with pivoting. Data far from zero make it
 /// ill-conditioned, so it has twice the working precision.
-pub fn solved(
+pub fn solve(
     size: usize,
     matrix: impl Fn(usize, usize) -> Bounded,
     right: impl Fn(usize) -> Bounded,
@@ -32,9 +33,9 @@ pub fn solved(
     let mut rows: Vec<Vec<Bounded>> =
         (0..size).map(|i| (0..size).map(|j| matrix(i, j)).chain([right(i)]).collect()).collect();
     for column in 0..size {
-        let size_of = |row: usize| rows[row][column].hi.abs();
-        let best = (column..size).max_by(|&a, &b| size_of(a).total_cmp(&size_of(b)))?;
-        rows.swap(column, best);
+        let magnitude = |row: usize| rows[row][column].hi.abs();
+        let pivot_row = (column..size).max_by(|&a, &b| magnitude(a).total_cmp(&magnitude(b)))?;
+        rows.swap(column, pivot_row);
         let pivot = rows[column].clone();
         if pivot[column].hi == 0.0 {
             return None;

@@ -33,7 +33,7 @@ mod quotients;
 mod text;
 
 pub use affine_power::AffinePower;
-pub(crate) use linear::{is_positive_definite, solved};
+pub(crate) use linear::{is_positive_definite, solve};
 pub use moments::Moments;
 pub use polynomial::Polynomial;
 pub use program::{

@@ -6,7 +6,7 @@ use super::program::{MAX_SLOTS, Program, ProgramError, Slot};
 use crate::entity::Entity;
 
 /// The memory of most calls in numbers: all of it is cleared.
-const LITTLE_MEMORY: usize = 40;
+const SMALL_MEMORY: usize = 40;
 
 /// Some slots of a program, each as three results: high-order word, low-order word and error bound.
 /// [`Instruction::Bounded`](super::Instruction::Bounded) reads such a triple: the sums so far in the
@@ -56,12 +56,12 @@ impl Moments {
         let [first, results @ ..] = results else { return };
         *first = 0.0;
         let size = self.program.slots();
-        on_stack!(let memory = size, of little: LITTLE_MEMORY, all: MAX_SLOTS);
+        on_stack!(let memory = size, of small: SMALL_MEMORY, all: MAX_SLOTS);
         let slots = &mut memory[..self.program.slots()];
-        let (mut range, enough) = (Range::START, inputs.len() >= self.program.inputs() as usize);
-        let enough = enough && results.len() >= 3 * self.values.len();
+        let (mut range, fits) = (Range::START, inputs.len() >= self.program.inputs() as usize);
+        let fits = fits && results.len() >= 3 * self.values.len();
         let known =
-            enough.then(|| self.program.evaluate::<false>(inputs, slots, &mut [], &mut range));
+            fits.then(|| self.program.evaluate::<false>(inputs, slots, &mut [], &mut range));
         if known.flatten().is_none() || !range.holds() {
             return;
         }

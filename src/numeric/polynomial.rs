@@ -12,11 +12,11 @@ use crate::entity::Entity;
 
 /// The memory of a call in numbers, for programs of each size: all of it is cleared, so short
 /// programs take less.
-const LEAST_MEMORY: usize = 48;
+const TINY_MEMORY: usize = 48;
 /// For programs of up to 64 slots.
-const LITTLE_MEMORY: usize = 128;
+const SMALL_MEMORY: usize = 128;
 /// For all programs.
-const MEMORY: usize = 2 * MAX_SLOTS;
+const MAX_MEMORY: usize = 2 * MAX_SLOTS;
 
 /// A slot of a program, as a function of the inputs.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,17 +89,17 @@ impl Polynomial {
     #[inline(always)]
     pub(super) fn run_inlined(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         results.fill(f64::NAN);
-        let enough = inputs.len() >= self.inputs();
+        let fits = inputs.len() >= self.inputs();
         let [first, results @ ..] = results else { return };
-        let enough = enough && results.len() > self.differentiated.len();
-        let accepted = enough && self.compute(inputs, with_partials, results).is_some();
+        let fits = fits && results.len() > self.differentiated.len();
+        let accepted = fits && self.compute(inputs, with_partials, results).is_some();
         *first = f64::from(u8::from(accepted));
     }
 
     #[inline(always)]
     fn compute(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) -> Option<()> {
         let size = 2 * self.program.slots();
-        on_stack!(let memory = size, of least: LEAST_MEMORY, little: LITTLE_MEMORY, all: MEMORY);
+        on_stack!(let memory = size, of tiny: TINY_MEMORY, small: SMALL_MEMORY, all: MAX_MEMORY);
         let (slots, memory) = memory.split_at_mut_checked(self.program.slots())?;
         let (adjoints, memory) = memory.split_at_mut_checked(slots.len())?;
         let mut range = Range::START;

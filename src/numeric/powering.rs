@@ -140,7 +140,7 @@ pub fn advance<const K: usize, const C: usize>(
             }
             for j in 0..n {
                 next_power[i][j] = Bounded::ZERO;
-                if dependence.has(i, j) {
+                if dependence.depends(i, j) {
                     next_power[i][j] = dot(n, |q| power[i][q], |q| power[q][j]).finish(n);
                     range.check(next_power[i][j]);
                 }
@@ -191,7 +191,7 @@ pub fn sweep<const K: usize, const C: usize>(
                 continue;
             }
             for j in 0..n {
-                if !dependence.has(i, j) {
+                if !dependence.depends(i, j) {
                     continue;
                 }
                 let mut total = Dot::product(offset[i], sum[j]);

@@ -356,7 +356,7 @@ impl Program {
     /// Checks that these are different inputs.
     pub(super) fn check_differentiated(&self, inputs: &[u32]) -> Result<(), ProgramError> {
         inputs.iter().try_for_each(|input| self.check_input(*input))?;
-        match twice(inputs) {
+        match duplicate(inputs) {
             Some(input) => Err(ProgramError::DifferentiatedTwice(input)),
             None => Ok(()),
         }
@@ -379,6 +379,6 @@ impl Program {
 }
 
 /// An item that occurs twice.
-pub(super) fn twice(items: &[u32]) -> Option<u32> {
+pub(super) fn duplicate(items: &[u32]) -> Option<u32> {
     items.iter().enumerate().find(|(i, item)| items[..*i].contains(item)).map(|(_, item)| *item)
 }

@@ -11,7 +11,7 @@ use super::powering::Adjoints;
 /// The largest bound of a quotient, relative to it. With less than that it may be accepted where
 /// the two terms of the result cancel to the floor of the contract, 2^-75; binary powering is
 /// more accurate near a = 1 and serves there.
-const LARGEST_BOUND: f64 = power_of_two(-72);
+const MAX_QUOTIENT_ERROR: f64 = power_of_two(-72);
 
 /// The value of the state, and its partial derivatives as the adjoints of a, b and y0.
 #[derive(Clone, Copy, Debug)]
@@ -49,9 +49,9 @@ pub fn by_quotients(
     let scaled_power = power * Bounded::exact(trips as f64);
     let mut state = Dot::product(full_power, start);
     let mut by_ratio = Dot::product(scaled_power, start);
-    let less = ratio - Bounded::ONE;
-    let sum = Dot::from(full_power).plus(-Bounded::ONE).finish(2) / less;
-    let sum_by_ratio = Dot::from(scaled_power).plus(-sum).finish(2) / less;
+    let ratio_minus_one = ratio - Bounded::ONE;
+    let sum = Dot::from(full_power).plus(-Bounded::ONE).finish(2) / ratio_minus_one;
+    let sum_by_ratio = Dot::from(scaled_power).plus(-sum).finish(2) / ratio_minus_one;
     if !(is_accurate(sum) && (offset.is_zero() || is_accurate(sum_by_ratio))) {
         return None;
     }
@@ -70,5 +70,5 @@ pub fn by_quotients(
 /// Whether the bound of a quotient is small enough.
 #[inline(always)]
 fn is_accurate(quotient: Bounded) -> bool {
-    quotient.bound <= LARGEST_BOUND * quotient.hi.abs()
+    quotient.bound <= MAX_QUOTIENT_ERROR * quotient.hi.abs()
 }

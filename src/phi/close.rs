@@ -1,5 +1,5 @@
-//! The order of the formulas: sums from the innermost loops outwards, recurrences from the outermost
-//! inwards.
+//! The order of the rules: sums from the innermost loops outwards, then recurrences from the
+//! outermost inwards, in turns; last, loops with data-dependent exits.
 
 use super::reason::OpenReason;
 use super::recurrence::{Kind, close_recurrences};
@@ -7,7 +7,7 @@ use super::rule::{Applied, OpenLoop, Rule};
 use super::sums::close_sums;
 use crate::ssa::{Folding, Graph, Place, simplify};
 
-/// How far [`close`] goes; all are counts.
+/// Limits of [`close`]; all are counts.
 ///
 /// # Examples
 ///
@@ -22,19 +22,19 @@ pub struct CloseLimits {
     pub variables: usize,
     /// The largest number of monomials of a polynomial. Default: 28.
     pub monomials: usize,
-    /// How much is done at most to fold the data of one sum, in products of
-    /// coefficients; for a parabola some 30 for each number, for a plane 80. Default: 2²⁸.
+    /// The most work to fold the data of one sum, in products of coefficients; a parabola takes
+    /// about 30 for each number, a plane 80. Default: 2²⁸.
     pub work: u64,
-    /// The largest number of loops that are looked at. Default: 2¹⁴.
+    /// The largest number of loops that are examined. Default: 2¹⁴.
     pub loops: usize,
-    /// How often sums and recurrences take turns. Default: 3.
+    /// The largest number of rounds, each of sums and then recurrences. Default: 3.
     pub rounds: usize,
-    /// Whether loops are closed also where that costs more than the loop. Default: no.
+    /// True closes loops without regard to the cost model. Default: false.
     pub always: bool,
 }
 
 impl CloseLimits {
-    /// The default, as a constant.
+    /// The default limits, as a constant.
     pub const DEFAULT: CloseLimits = CloseLimits {
         variables: 6,
         monomials: 28,
@@ -51,27 +51,26 @@ impl Default for CloseLimits {
     }
 }
 
-/// What [`close`] made.
+/// The result of [`close`].
 #[derive(Clone, Debug)]
 pub struct Closed {
-    /// The graph with closed forms; the one that was given if there are none.
+    /// The graph with closed forms; an unchanged copy if there are none.
     pub graph: Graph,
     /// The formulas that were applied.
     pub applied: Vec<Applied>,
-    /// The loops, or values of loops, that have no closed form here.
+    /// The loops, or values of loops, without a closed form.
     pub open: Vec<OpenLoop>,
-    /// The graph without the closed forms that follow a loop, if there are any. Such a loop has
-    /// computed its values at its exit, so where no derivative is wanted they save nothing.
+    /// The graph for kernels of the value alone, if it differs: without the closed forms of loops
+    /// with data-dependent exits, since such a loop has computed its values when it exits.
     pub for_values: Option<Graph>,
 }
 
 /// Replaces values of loops by closed forms.
 ///
-/// `graph` is a verified graph that replays nothing. The new graph means the same
-/// but for rounding: values differ from those of the loops by about as much as
-/// those do from the true ones, so a comparison may come out differently only
-/// where rounding decides it. Each closed form is compared with its loop before
-/// it is used.
+/// `graph` is a verified graph; one that replays regions is returned unchanged. The new graph is
+/// equal in real arithmetic. Its values differ from those of the loops by about the rounding error
+/// of the loops, so only a comparison that rounding decides may change. Each closed form is
+/// validated against its loop before it is used.
 ///
 /// # Examples
 ///
@@ -104,8 +103,7 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
         return closed;
     }
     let mut open = Open::default();
-    // A sum in the body of a loop may be what keeps that from being affine, and
-    // the other way round.
+    // A closed inner sum may make the loop around it an affine recurrence, and the other way round.
     let mut before = 0;
     for _ in 0..limits.rounds {
         before = closed.applied.len();
@@ -115,6 +113,7 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
             break;
         }
     }
+    // Loops with data-dependent exits come last: their closed forms keep the loop.
     let (without, counted) = (closed.graph.clone(), closed.applied.len());
     recurrences(&mut closed, &mut open, Kind::Exits, &limits);
     if closed.applied.len() > counted {
@@ -125,7 +124,7 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
     closed
 }
 
-/// The reasons why loops are no sums and no recurrences, in the last round.
+/// The reasons of the last round why loops are no sums and no recurrences.
 #[derive(Default)]
 struct Open {
     as_sums: Vec<OpenLoop>,
@@ -133,7 +132,7 @@ struct Open {
 }
 
 impl Open {
-    /// All that there are for a place at once; loops that have just been closed have none.
+    /// The reasons grouped by place, without those of the loops in `closed`.
     fn grouped(&self, closed: &[Applied]) -> Vec<OpenLoop> {
         let mut open: Vec<OpenLoop> = Vec::new();
         for OpenLoop { at, reasons } in self.as_sums.iter().chain(&self.as_recurrences) {
@@ -171,8 +170,8 @@ fn recurrences(closed: &mut Closed, open: &mut Open, kind: Kind, limits: &CloseL
     }
 }
 
-/// F5, once for each loop that has a closed form: what comes out of it is what it
-/// carries, after its last iteration.
+/// Adds F5 once for each loop that has a closed form: its exit φs are the carried values after the
+/// last iteration.
 fn exits(applied: &mut Vec<Applied>) {
     let is_exit = |formula: &&Applied| formula.rule == Rule::F5;
     let mut known: Vec<Option<Place>> =
@@ -183,7 +182,7 @@ fn exits(applied: &mut Vec<Applied>) {
             known.push(formula.at.clone());
         }
     }
-    let form = "φ_L'(p, d) = d after the last iteration: the loop is left there only".to_owned();
+    let form = "φ_L'(p, d) = d after the last iteration, the only exit".to_owned();
     applied.extend(known.into_iter().skip(others).map(|at| Applied {
         rule: Rule::F5,
         at,

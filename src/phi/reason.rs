@@ -1,20 +1,30 @@
 //! Reasons why a loop, or a value of one, has no closed form.
 
+use super::recurrence::MAX_DEGREE;
+use crate::numeric::MAX_STATES;
+use crate::numeric::program::MAX_SLOTS;
 use crate::op::Op;
+
+// The messages that both kinds of closed forms share.
+
+const TRIP_COUNT: &str = "its trip count is not the same in all calls";
+const READ_AFTERWARDS: &str = "later code reads values of single iterations";
+const COST: &str = "its closed form is estimated to cost no less than the loop";
+const VALIDATION_FAILED: &str = "translation validation refuted its closed form at a test point";
 
 /// A reason why a loop stays open.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenReason {
-    /// It is no sum and no product.
+    /// It is no sum and no product over data.
     #[error("as a sum, {0}")]
     Sum(SumReason),
     /// It is no affine recurrence.
     #[error("as a recurrence, {0}")]
     Recurrence(RecurrenceReason),
-    /// The cost model prices the graph without closed forms lower.
-    #[error("the code without its closed form is estimated to take less")]
+    /// The cost model prefers the graph without closed forms.
+    #[error("the straight-line code without its closed form is estimated to be cheaper")]
     Cost,
 }
 
@@ -27,78 +37,89 @@ pub enum SumReason {
     Branches,
     /// The trip count is not a constant.
     TripCount,
-    /// A later step reads what single iterations computed.
+    /// Later code reads values of single iterations.
     ReadAfterwards,
-    /// The loop passes on something else than the next value of an entry φ.
+    /// The value is not the next value of an entry φ.
     Exit,
-    /// A carried value is not only added to or multiplied.
+    /// A carried value is operand of another operation than a sum or a product.
     NotAdded,
-    /// A carried value is used for values that stay open.
+    /// A value that stays in the loop reads the partial sum.
     PartialSumRead,
-    /// Factors of a carried value depend on inputs and change, or terms are added as well.
+    /// The factor of a carried value depends on active inputs and changes, terms are added to it
+    /// as well, or it is the same in all iterations.
     Factors,
-    /// A primitive that is not polynomial is applied to what is not data.
+    /// A primitive that is not polynomial is applied to a value that depends on live-ins.
     NotPolynomial(Op),
-    /// A polynomial has too high a degree.
+    /// The degree of a polynomial is above this limit.
     Degree(u32),
-    /// Its coefficients are computed in too many steps.
+    /// The program of a routine is too long.
     TooManySteps,
-    /// A polynomial has too many variables.
+    /// A polynomial has more variables than this limit.
     Variables(usize),
-    /// A polynomial has too many monomials.
+    /// A polynomial has more monomials than this limit.
     Monomials(usize),
-    /// Data are known only in a call.
+    /// Data are known only in a call, and change in each loop around.
     DataOfCall,
-    /// What another loop computes in each iteration.
+    /// An inner loop computes a term.
     InnerLoop,
-    /// Two variables depend on one input, whose partials may cancel in each term.
+    /// Two variables depend on one active input, so that its partials may cancel in each term.
     SharedInput,
-    /// Folding the data takes too long.
+    /// Folding the data takes more products than this limit.
     Work(u64),
-    /// Coefficients are too large or too small.
+    /// Moments or products of the data are out of range.
     Range,
-    /// The closed form takes as long as the loop.
+    /// The cost model prefers the loop.
     Cost,
-    /// The closed form and the loop differ at a test point.
+    /// A test point refuted the closed form.
     ValidationFailed,
-    /// Another value of the loop stays open, so that it runs anyway.
+    /// Another value of the loop stays open, so that the loop runs anyway.
     OtherValue,
 }
 
 impl core::fmt::Display for SumReason {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            SumReason::Branches => "its body branches",
-            SumReason::TripCount => "its trip count is not a constant",
-            SumReason::ReadAfterwards => "a later step reads what its iterations computed",
-            SumReason::Exit => "it passes on something else than what it carries",
-            SumReason::NotAdded => "an iteration does more with what it carries than to add to it",
-            SumReason::PartialSumRead => "an iteration reads its partial sum",
-            SumReason::Factors => "what multiplies its value may depend on inputs and change",
-            SumReason::NotPolynomial(op) => {
-                return write!(f, "it applies `{op}` to what is not data, which is no polynomial");
+            SumReason::Branches => "its body branches; where data decide, choose by `select`",
+            SumReason::TripCount => TRIP_COUNT,
+            SumReason::ReadAfterwards => READ_AFTERWARDS,
+            SumReason::Exit => "its result is not the next value of a carried variable",
+            SumReason::NotAdded => {
+                "an iteration applies other operations than sums and products to a carried value"
             }
-            SumReason::Degree(limit) => return write!(f, "its terms have a degree above {limit}"),
-            SumReason::TooManySteps => "its coefficients take too many steps",
+            SumReason::PartialSumRead => {
+                "a value that stays in the loop reads the partial sum; sum up in a loop of its own"
+            }
+            SumReason::Factors => "the factor of its carried value is not data of the iteration",
+            SumReason::NotPolynomial(op) => {
+                return write!(f, "it applies `{op}` to inputs and data, which is no polynomial");
+            }
+            SumReason::Degree(limit) => {
+                return write!(f, "the degree of its terms is above {limit}");
+            }
+            SumReason::TooManySteps => {
+                return write!(f, "its coefficients take more than {MAX_SLOTS} instructions");
+            }
             SumReason::Variables(limit) => {
-                return write!(f, "its terms have more than {limit} variables");
+                return write!(f, "its terms depend on more than {limit} live-ins");
             }
             SumReason::Monomials(limit) => {
-                return write!(f, "a form would have more than {limit} monomials");
+                return write!(f, "its closed form has more than {limit} monomials");
             }
-            SumReason::DataOfCall => "its terms read data that are known only in a call",
-            SumReason::InnerLoop => "its terms are computed by another loop",
-            SumReason::SharedInput => "two variables of its terms depend on one input",
+            SumReason::DataOfCall => {
+                "its terms read values that are known only in a call; make data that do not change \
+                 constants, or inactive inputs"
+            }
+            SumReason::InnerLoop => "an inner loop computes its terms",
+            SumReason::SharedInput => {
+                "two live-ins of its terms depend on one input, whose partials may cancel"
+            }
             SumReason::Work(limit) => {
-                return write!(
-                    f,
-                    "folding its data would take too long, more than {limit} products"
-                );
+                return write!(f, "folding its data takes more than {limit} products");
             }
-            SumReason::Range => "its data are too large or too small",
-            SumReason::Cost => "its closed form would take as long as the loop",
-            SumReason::ValidationFailed => "its closed form and the loop differ at a test point",
-            SumReason::OtherValue => "another value of it stays open",
+            SumReason::Range => "the moments of its data are out of range; rescale the data",
+            SumReason::Cost => COST,
+            SumReason::ValidationFailed => VALIDATION_FAILED,
+            SumReason::OtherValue => "the loop runs anyway, since another value of it stays open",
         })
     }
 }
@@ -116,29 +137,29 @@ pub enum RecurrenceReason {
     NotAffine(Op),
     /// Two carried values are multiplied.
     Product,
-    /// It divides by a carried value, or by one that changes from iteration to iteration.
+    /// The divisor is a carried value, or changes from iteration to iteration.
     Quotient,
-    /// A coefficient is a datum that changes from iteration to iteration.
+    /// A coefficient is an array element that changes from iteration to iteration.
     ChangingCoefficient,
-    /// The iteration number occurs with too large a power.
+    /// The degree in the iteration number is too large.
     Degree,
-    /// Too many values depend on each other.
+    /// The system has too many states.
     TooManyStates,
-    /// The coefficients are too many, or computed in too many steps.
+    /// The coefficient program is too long, or the routine takes too much memory.
     TooManySteps,
-    /// A later step reads what single iterations computed.
+    /// Later code reads values of single iterations.
     ReadAfterwards,
-    /// Calls of routines are in the body.
+    /// The body calls the routine of another closed form.
     Call,
-    /// The function has no derivative through the loop.
+    /// No carried value that exits read is active.
     Inactive,
-    /// The closed form takes as long as the loop.
+    /// The cost model prefers the loop.
     Cost,
-    /// Too many loops were looked at before it.
+    /// The limit of examined loops was reached before it.
     TooManyLoops,
-    /// The closed form and the loop differ at a test point.
+    /// A test point refuted the closed form.
     ValidationFailed,
-    /// Exits of the loop pass on what is not a function of what it carries.
+    /// A value at an exit is not computed from the carried values alone.
     Exit,
 }
 
@@ -146,31 +167,38 @@ impl core::fmt::Display for RecurrenceReason {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             RecurrenceReason::Branches => "its body branches",
-            RecurrenceReason::TripCount => "its trip count is not a constant",
+            RecurrenceReason::TripCount => TRIP_COUNT,
             RecurrenceReason::NotAffine(op) => {
-                return write!(f, "it applies `{op}` to what it carries, which is not affine");
+                return write!(f, "it applies `{op}` to a carried value, which is not affine");
             }
-            RecurrenceReason::Product => "it multiplies two values that it carries",
+            RecurrenceReason::Product => "it multiplies two carried values",
             RecurrenceReason::Quotient => {
                 "it divides by a value that changes from iteration to iteration"
             }
             RecurrenceReason::ChangingCoefficient => {
-                "its coefficients are data that change from iteration to iteration"
+                "a coefficient is an array element that changes from iteration to iteration"
             }
-            RecurrenceReason::Degree => "the iteration number occurs with a power above 4",
+            RecurrenceReason::Degree => {
+                return write!(f, "its degree in the iteration number is above {MAX_DEGREE}");
+            }
             RecurrenceReason::TooManyStates => {
-                "more than 6 values that it carries depend on each other"
+                return write!(f, "more than {MAX_STATES} carried values depend on each other");
             }
-            RecurrenceReason::TooManySteps => "its coefficients take more than 128 steps",
-            RecurrenceReason::ReadAfterwards => "a later step reads what its iterations computed",
-            RecurrenceReason::Call => "a loop in it is evaluated by a routine",
-            RecurrenceReason::Inactive => "the function has no derivative through it",
-            RecurrenceReason::TooManyLoops => "there are too many loops before it",
-            RecurrenceReason::Cost => "its closed form would take as long as the loop",
-            RecurrenceReason::ValidationFailed => {
-                "its closed form and the loop differ at a test point"
+            RecurrenceReason::TooManySteps => {
+                return write!(
+                    f,
+                    "its coefficients take more than {MAX_SLOTS} instructions, or too much memory"
+                );
             }
-            RecurrenceReason::Exit => "its exits pass on what is not computed from what it carries",
+            RecurrenceReason::ReadAfterwards => READ_AFTERWARDS,
+            RecurrenceReason::Call => "it calls the routine of another closed form",
+            RecurrenceReason::Inactive => "no derivative passes through its carried values",
+            RecurrenceReason::TooManyLoops => "the limit of examined loops was reached before it",
+            RecurrenceReason::Cost => COST,
+            RecurrenceReason::ValidationFailed => VALIDATION_FAILED,
+            RecurrenceReason::Exit => {
+                "a value at an exit is not computed from its carried values alone"
+            }
         })
     }
 }

@@ -1,12 +1,12 @@
-//! The list of formulas, and the record of where they were applied.
+//! The list of rules, and the description of their applications.
 
 use super::reason::OpenReason;
 use crate::ssa::Place;
 
-/// A formula of φ-calculus.
+/// A rule of φ-calculus.
 ///
-/// φ(a, b) is what a branch comes to, φ_L(p, d) a value at the head of loop L
-/// with `p` from outside and `d` from the iteration before.
+/// φ(a, b) is the join of a branch; φ_L(p, d) is a φ at the head of loop L: `p` in the first
+/// iteration, in later ones `d` of the iteration before.
 ///
 /// # Examples
 ///
@@ -34,11 +34,11 @@ pub enum Rule {
     C1,
     /// The derivative of a φ.
     C2,
-    /// φs of two branches change places.
+    /// Exchange of nested φs.
     C3,
-    /// A function that comes to the same in all arms.
+    /// A function whose results in all arms are equal.
     C4,
-    /// A loop is its body, iterated.
+    /// A loop is its body, iterated n times.
     C5,
     /// An affine recurrence with invariant coefficients.
     C6,
@@ -78,16 +78,16 @@ impl core::fmt::Display for Rule {
     }
 }
 
-/// A formula that was applied.
+/// An application of a rule.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Applied {
-    /// The formula.
+    /// The rule.
     pub rule: Rule,
-    /// Where in the user's source, if that is known.
+    /// The place in the user's source, if it is known.
     pub at: Option<Place>,
-    /// What it made, in mathematical notation.
+    /// The resulting form, in mathematical notation.
     pub form: String,
 }
 
@@ -106,7 +106,7 @@ impl core::fmt::Display for Applied {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenLoop {
-    /// Its place in the user's source, if that is known.
+    /// The place in the user's source, if it is known.
     pub at: Option<Place>,
     /// The reasons, one for each kind of closed form that was tried; at least one.
     pub reasons: Vec<OpenReason>,

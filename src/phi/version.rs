@@ -1,15 +1,16 @@
-//! Loop versioning: a loop is entered only where the routine that stands for it rejects the call.
+//! Loop versioning: the loop runs only if the routine that evaluates its closed form rejects the
+//! call.
 //!
 //! ```text
 //! accepted = call …
 //! region: branch accepted
-//!   then:       the values of the routine, with its partials attached
-//!   otherwise:  the loop
+//!   then:       the values of the routine, with their partials attached
+//!   otherwise:  the loop (the fallback version)
 //! ```
 
 use std::sync::Arc;
 
-use super::recurrence::movable;
+use super::recurrence::movable_steps;
 use crate::numeric::{AffinePower, Routine};
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::{
@@ -17,29 +18,29 @@ use crate::ssa::{
     RegionData, blocks_inside,
 };
 
-/// A routine, and the nodes that it is called with.
+/// A routine and its arguments.
 pub(super) struct Evaluation {
     pub(super) routine: AffinePower,
-    /// A node for each input: one that is visible before the loop, or can be computed there.
+    /// The node of each input: visible before the loop, or computable there.
     pub(super) live_ins: Vec<Node>,
-    /// The input that is the trip count, if that is known only in the call.
+    /// The input that is the trip count, if that is not a constant.
     pub(super) trips: Option<usize>,
 }
 
-/// Where steps are inserted: before step number `at` of `block`.
+/// An insertion point: before item `at` of `block`.
 pub(super) struct Cursor {
     pub(super) block: Block,
     pub(super) at: usize,
 }
 
 impl Cursor {
-    /// The place before `region`, a step of `block`.
+    /// The insertion point before `region`, an item of `block`.
     pub(super) fn before(graph: &Graph, block: Block, region: Region) -> Option<Cursor> {
         let at = graph.blocks[block].items.iter().position(|&item| item == Item::Region(region))?;
         Some(Cursor { block, at })
     }
 
-    /// Inserts a step.
+    /// Inserts an item.
     pub(super) fn insert(&mut self, graph: &mut Graph, item: Item) {
         graph.blocks[self.block].items.insert(self.at, item);
         self.at += 1;
@@ -53,7 +54,8 @@ impl Cursor {
     }
 }
 
-/// Computes `nodes` before `region` that were computed in it.
+/// Copies the steps that compute `nodes` from inside `region` to the cursor, and replaces the nodes
+/// by their copies.
 pub(super) fn move_before(
     new: &mut Graph,
     graph: &Graph,
@@ -66,7 +68,7 @@ pub(super) fn move_before(
     let inside = blocks_inside(graph, region);
     let is_inside = |r: Region| inside.contains(&graph.regions[r].root);
     for node in nodes {
-        for step in movable(graph, nest, *node, is_inside).unwrap_or_default() {
+        for step in movable_steps(graph, nest, *node, is_inside).unwrap_or_default() {
             if copies.node(step) == step {
                 let copy = copies.step(new, step);
                 cursor.insert(new, Item::Node(copy));
@@ -76,7 +78,7 @@ pub(super) fn move_before(
     }
 }
 
-/// Calls `routine` with `args`: the node that says whether it accepts, and for each output its value
+/// Inserts a call of `routine` with `args`. Returns its acceptance, and for each output the value
 /// with the partials attached, by nodes that are appended to `steps`.
 pub(super) fn call(
     graph: &mut Graph,
@@ -109,8 +111,8 @@ pub(super) fn call(
     (accepted, outputs)
 }
 
-/// Whether all calls so far, and this one, are accepted.
-pub(super) fn both(
+/// Inserts the conjunction of the acceptance of earlier calls and of this one.
+pub(super) fn all_accepted(
     graph: &mut Graph,
     cursor: &mut Cursor,
     before: Option<Node>,
@@ -121,8 +123,9 @@ pub(super) fn both(
     cursor.push(graph, Def::Apply(Op::Mul, [before, accepted, before]), place)
 }
 
-/// Makes two versions of `region`, the step at the cursor: where `accepted` holds, the φs are
-/// `values`, which `steps` compute; otherwise those of the loop. The φs of both are `phis`.
+/// Replaces `region`, the item at the cursor, by a branch on `accepted`: one arm computes `values`
+/// by `steps`, the other runs the loop. `phis` become the φs of the branch, and the loop gets new
+/// ones.
 pub(super) fn version(
     graph: &mut Graph,
     cursor: &Cursor,

@@ -14,7 +14,7 @@
 
 mod egraph;
 mod extract;
-mod known;
+mod known_ranges;
 mod loops;
 mod matching;
 mod range;
@@ -24,7 +24,7 @@ mod segment;
 
 pub use self::rules::Tag;
 
-use self::known::Known;
+use self::known_ranges::Known;
 use self::loops::Loops;
 use self::matching::Place;
 use self::rules::Rule;

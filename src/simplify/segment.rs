@@ -6,7 +6,7 @@ use hashbrown::{HashMap, HashSet};
 use super::SegmentRun;
 use super::egraph::{Knowledge, Leaf, Term, Terms, bit};
 use super::extract::{Choices, Pinned};
-use super::known::{Known, KnownAt};
+use super::known_ranges::{Known, KnownAt};
 use super::loops::{Loops, cost};
 use super::saturate::Saturation;
 use crate::entity::PrimaryMap;

@@ -283,7 +283,7 @@ fn forms_are_printed() {
     assert_eq!(without_places, text);
     let applied = &closed.applied[0];
     assert_eq!((applied.rule, applied.at.as_ref().unwrap().file.as_ref()), (Rule::C7, file!()));
-    let form = "Σ_{i<100} g(i) = 100·(u − 50.5)^2 + 83325, where g(i) is what is added, u = x₀";
+    let form = "Σ_{i<100} g(i) = 100·(u − 50.5)^2 + 83325, where g(i) is the term, u = x₀";
     assert_eq!(applied.form, form);
 }
 

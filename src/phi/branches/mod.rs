@@ -1,21 +1,23 @@
-//! φs of branches: F1 to F3, C1, C3 and C4. (C2 is what `diff` does.)
+//! Rules for φs of branches: F1 to F3, C1, C3 and C4. (`diff` applies C2.)
 //!
-//! None of them changes a bit of any value: they say that the same operations are
-//! done in another arm of the place where paths join. All primitives are pure and
-//! total, so each may be done where its operands are known. It is done there only
-//! where something comes of it: an operation folds, is known already, or stands
-//! beside something that cancels with it when segments are simplified.
+//! - `analysis`: positions and value numbers of nodes
+//! - `cancellation`: tests whether a moved application would cancel with its operands
+//!
+//! The rules keep the bits of all outputs: an application of a φ moves into the arms of the branch,
+//! and back. Primitives are pure and total, so an application may move to any place where its
+//! operands are visible. It moves only if an arm gains by it: there the application folds, is
+//! available already, or cancels when segments are simplified.
 
-mod cancel;
-mod place;
+mod analysis;
+mod cancellation;
 
 use std::collections::BTreeSet;
 
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
-use self::cancel::cancels;
-use self::place::Places;
+use self::analysis::Analysis;
+use self::cancellation::cancels;
 use super::rule::{Applied, Rule};
 use crate::entity::PrimaryMap;
 use crate::explain::notation::Brief;
@@ -24,14 +26,14 @@ use crate::ssa::{
     Block, Def, End, Graph, Item, Node, NodeData, Region, eliminate_dead_code, in_order, verify,
 };
 
-/// How often the graph is gone through at most.
-const ROUNDS: usize = 8;
-/// Nothing is moved into a branch of more ends.
-const MOST_ENDS: usize = 8;
-/// So many steps are moved before a branch at most, for one operation.
-const MOST_MOVED: usize = 16;
+/// The largest number of passes over the graph.
+const MAX_ROUNDS: usize = 8;
+/// The largest number of leaves of a branch that applications move into.
+const MAX_LEAVES: usize = 8;
+/// The largest number of steps that move before a branch for one application.
+const MAX_MOVED_STEPS: usize = 16;
 
-/// A graph with simpler branches, and how it came to it.
+/// A graph with simpler branches, and the rules that were applied.
 #[derive(Clone, Debug)]
 pub struct Branched {
     /// The graph.
@@ -41,7 +43,7 @@ pub struct Branched {
 }
 
 /// Simplifies the φs of the branches of `graph`, a verified graph. Its outputs
-/// keep their bits. A graph that replays regions stays as it is.
+/// keep their bits. A graph that replays regions is returned unchanged.
 ///
 /// # Examples
 ///
@@ -64,7 +66,7 @@ pub fn simplify_branches(graph: &Graph) -> Branched {
     if graph.regions.values().any(|data| data.replays.is_some()) {
         return branched;
     }
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let Some((graph, mut applied)) = round(&branched.graph) else { break };
         branched.graph = graph;
         branched.applied.append(&mut applied);
@@ -72,50 +74,51 @@ pub fn simplify_branches(graph: &Graph) -> Branched {
     branched
 }
 
-/// Goes through the graph once; `None` if there is nothing to do.
+/// One pass over the graph; `None` if no rule applies.
 fn round(graph: &Graph) -> Option<(Graph, Vec<Applied>)> {
     let has_phis = |region: &Region| is_branch(graph, *region);
     if !graph.regions.keys().any(|region| has_phis(&region)) {
         return None;
     }
-    let mut edit = Edit::of(graph);
+    let mut editor = Editor::of(graph);
     for block in graph.preorder() {
         for region in graph.regions_of(block).filter(has_phis) {
-            edit.order_sides(region);
-            edit.identity(region);
-            edit.exchange(region);
+            editor.order_arms(region);
+            editor.fold_identical(region);
+            editor.exchange_branches(region);
         }
-        edit.users(block);
+        editor.distribute_users(block);
     }
-    edit.finish()
+    editor.finish()
 }
 
-/// Whether `region` is no loop and has φs.
+/// True if `region` is no loop and has φs.
 fn is_branch(graph: &Graph, region: Region) -> bool {
     graph.regions[region].cycle.is_none() && !graph.regions[region].phis.is_empty()
 }
 
-/// A graph on its way into another. What is decided rests on the graph as it was,
-/// so each region and node is touched once.
-struct Edit<'a> {
-    places: Places<'a>,
+/// A graph editor. The analysis is that of the original graph, so each region and node is changed
+/// at most once in a pass.
+struct Editor<'a> {
+    analysis: Analysis<'a>,
     new: Graph,
+    /// The nodes to be replaced, with their replacements.
     replaced: HashMap<Node, Node>,
-    touched: HashSet<Region>,
-    /// Steps to be inserted before a region.
+    changed: HashSet<Region>,
+    /// The steps to be inserted before each region.
     before: HashMap<Region, Vec<Node>>,
-    /// Steps that are inserted elsewhere.
+    /// The steps to be removed, since they are inserted before a region.
     moved: HashSet<Node>,
     applied: Vec<Applied>,
 }
 
-impl<'a> Edit<'a> {
+impl<'a> Editor<'a> {
     fn of(graph: &'a Graph) -> Self {
-        Edit {
-            places: Places::of(graph),
+        Editor {
+            analysis: Analysis::of(graph),
             new: graph.clone(),
             replaced: HashMap::new(),
-            touched: HashSet::new(),
+            changed: HashSet::new(),
             before: HashMap::new(),
             moved: HashSet::new(),
             applied: Vec::new(),
@@ -123,11 +126,11 @@ impl<'a> Edit<'a> {
     }
 
     fn brief(&self) -> Brief<'a> {
-        Brief::new(self.places.graph)
+        Brief::new(self.analysis.graph)
     }
 
     fn graph(&self) -> &'a Graph {
-        self.places.graph
+        self.analysis.graph
     }
 
     fn note(&mut self, rule: Rule, node: Node, form: String) {
@@ -135,8 +138,8 @@ impl<'a> Edit<'a> {
         self.applied.push(Applied { rule, at, form });
     }
 
-    /// The ends of `region` with what they pass on for φ `number`.
-    fn passed(&self, region: Region, number: usize) -> Vec<(Block, Node)> {
+    /// The leaves of `region` with the operands of φ `number`.
+    fn phi_operands(&self, region: Region, number: usize) -> Vec<(Block, Node)> {
         let graph = self.graph();
         let leaves = graph.leaves(graph.regions[region].root);
         let value = |leaf: Block| match &graph.blocks[leaf].end {
@@ -146,43 +149,45 @@ impl<'a> Edit<'a> {
         leaves.into_iter().filter_map(value).collect()
     }
 
-    /// F3: the arms of a branch change places where the complement of its
-    /// condition is known.
-    fn order_sides(&mut self, region: Region) {
+    /// F3: swaps the arms of a branch if the complement of its condition is available.
+    fn order_arms(&mut self, region: Region) {
         let graph = self.graph();
         let root = graph.regions[region].root;
         let End::Branch { condition, then, otherwise } = graph.blocks[root].end else { return };
-        // Of numbers that are not ordered both are false but for these two.
+        // For NaN operands only `ne` and `eq` are complements: `lt` and `ge` are both false.
         let (Def::Apply(Op::Ne, args), Some((block, at))) =
-            (graph.nodes[condition].def, self.places.regions[region])
+            (graph.nodes[condition].def, self.analysis.regions[region])
         else {
             return;
         };
-        let args = args.map(|arg| self.places.values[arg]);
-        let complement = self.places.value(Op::Eq, &args[..2]);
-        let Some(known) = self.places.known(complement, block, at) else { return };
+        let args = args.map(|arg| self.analysis.values[arg]);
+        let complement = self.analysis.number_of(Op::Eq, &args[..2]);
+        let Some(known) = self.analysis.available(complement, block, at) else { return };
         let end = End::Branch { condition: known, then: otherwise, otherwise: then };
         self.new.blocks[root].end = end;
         let phi = graph.regions[region].phis[0];
         let form = self.brief().complement(condition, [then, otherwise]);
         self.note(Rule::F3, phi, form);
-        self.touched.insert(region);
+        self.changed.insert(region);
     }
 
-    /// F1: a φ of equal values is that value.
-    fn identity(&mut self, region: Region) {
-        let Some((block, at)) = self.places.regions[region] else { return };
+    /// F1: replaces a φ of equal operands by the operand.
+    fn fold_identical(&mut self, region: Region) {
+        let Some((block, at)) = self.analysis.regions[region] else { return };
         for (number, &phi) in self.graph().regions[region].phis.iter().enumerate() {
-            let passed = self.passed(region, number);
-            let Some(&(_, first)) = passed.first() else { continue };
-            let value = self.places.values[first];
-            let same = |&(_, other): &(Block, Node)| self.places.values[other] == value;
-            if self.touched.contains(&region) || self.places.past[phi] || !passed.iter().all(same) {
+            let phi_operands = self.phi_operands(region, number);
+            let Some(&(_, first)) = phi_operands.first() else { continue };
+            let value = self.analysis.values[first];
+            let same = |&(_, other): &(Block, Node)| self.analysis.values[other] == value;
+            if self.changed.contains(&region)
+                || self.analysis.is_saved[phi]
+                || !phi_operands.iter().all(same)
+            {
                 continue;
             }
-            let outside = match self.places.known(value, block, at) {
+            let outside = match self.analysis.available(value, block, at) {
                 Some(known) => known,
-                None => match self.copied(first, region) {
+                None => match self.copy_before(first, region) {
                     Some(copy) => copy,
                     None => continue,
                 },
@@ -193,17 +198,19 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// A copy of `node`, in the tree of `region`, before it. Each path through the
-    /// region computed it, so nothing more is computed than before.
-    fn copied(&mut self, node: Node, region: Region) -> Option<Node> {
-        let (block, at) = self.places.regions[region]?;
+    /// Copies `node`, a node inside `region`, to before it. Each path through the region computes
+    /// the value, so the work does not grow.
+    fn copy_before(&mut self, node: Node, region: Region) -> Option<Node> {
+        let (block, at) = self.analysis.regions[region]?;
         let mut moved: BTreeSet<Node> = BTreeSet::new();
         let mut pending = vec![node];
         while let Some(node) = pending.pop() {
-            if self.places.is_visible(node, block, at) || !moved.insert(node) {
+            if self.analysis.is_visible(node, block, at) || !moved.insert(node) {
                 continue;
             }
-            if moved.len() > MOST_MOVED || !matches!(self.graph().nodes[node].def, Def::Apply(..)) {
+            if moved.len() > MAX_MOVED_STEPS
+                || !matches!(self.graph().nodes[node].def, Def::Apply(..))
+            {
                 return None;
             }
             pending.extend(self.graph().nodes[node].args());
@@ -222,31 +229,32 @@ impl<'a> Edit<'a> {
         copies.get(&node).copied()
     }
 
-    /// C3: a branch of values that an earlier branch chose becomes a choice on one
-    /// arm of that, where the other arm passes on the same for both.
-    fn exchange(&mut self, region: Region) {
+    /// C3: a branch whose operands are φs of an earlier branch becomes a `select` in one arm of
+    /// that; in its other arm the two φs have equal operands.
+    fn exchange_branches(&mut self, region: Region) {
         let graph = self.graph();
         let root = graph.regions[region].root;
         let End::Branch { condition, .. } = graph.blocks[root].end else { return };
         for (number, &phi) in graph.regions[region].phis.iter().enumerate() {
-            let [(_, a), (_, b)] = self.passed(region, number)[..] else { continue };
+            let [(_, a), (_, b)] = self.phi_operands(region, number)[..] else { continue };
             let (Def::Phi(inner, i), Def::Phi(same, j)) = (graph.nodes[a].def, graph.nodes[b].def)
             else {
                 continue;
             };
-            let Some((block, at)) = self.places.regions[inner].filter(|_| inner == same) else {
+            let Some((block, at)) = self.analysis.regions[inner].filter(|_| inner == same) else {
                 continue;
             };
-            let is_free = [region, inner].iter().all(|region| !self.touched.contains(region))
+            let is_free = [region, inner].iter().all(|region| !self.changed.contains(region))
                 && !self.replaced.contains_key(&phi)
                 && is_branch(graph, inner)
-                && self.places.is_visible(condition, block, at);
-            let (of_a, of_b) = (self.passed(inner, i as usize), self.passed(inner, j as usize));
+                && self.analysis.is_visible(condition, block, at);
+            let (of_a, of_b) =
+                (self.phi_operands(inner, i as usize), self.phi_operands(inner, j as usize));
             let pairs: Vec<(Block, Node, Node)> =
                 of_a.iter().zip(&of_b).map(|(&(leaf, a), &(_, b))| (leaf, a, b)).collect();
-            let values = &self.places.values;
+            let values = &self.analysis.values;
             let differ = pairs.iter().filter(|(_, a, b)| values[*a] != values[*b]).count();
-            // By the same branch both are chosen at once, so that is something else.
+            // Exactly one arm needs a select.
             if !is_free || a == b || pairs.len() != 2 || differ != 1 {
                 continue;
             }
@@ -255,8 +263,8 @@ impl<'a> Edit<'a> {
             let ends = choices.iter().map(|choice| (Op::Select, &choice[..]));
             let form = self.brief().distributed(phi, inner, ends);
             let place = graph.nodes[phi].place;
-            let passed = pairs.into_iter().map(|(leaf, a, b)| {
-                if self.places.values[a] == self.places.values[b] {
+            let phi_operands = pairs.into_iter().map(|(leaf, a, b)| {
+                if self.analysis.values[a] == self.analysis.values[b] {
                     return (leaf, a);
                 }
                 let def = Def::Apply(Op::Select, [condition, a, b]);
@@ -264,17 +272,17 @@ impl<'a> Edit<'a> {
                 self.new.blocks[leaf].items.push(Item::Node(chosen));
                 (leaf, chosen)
             });
-            let passed: Vec<(Block, Node)> = passed.collect();
-            let new = self.join(inner, &passed);
+            let phi_operands: Vec<(Block, Node)> = phi_operands.collect();
+            let new = self.add_phi(inner, &phi_operands);
             self.replaced.insert(phi, new);
-            self.touched.extend([region, inner]);
+            self.changed.extend([region, inner]);
             self.note(Rule::C3, phi, form);
         }
     }
 
-    /// A new φ of `region` for these values.
-    fn join(&mut self, region: Region, passed: &[(Block, Node)]) -> Node {
-        for &(leaf, value) in passed {
+    /// Adds a φ to `region` with these operands.
+    fn add_phi(&mut self, region: Region, phi_operands: &[(Block, Node)]) -> Node {
+        for &(leaf, value) in phi_operands {
             if let End::Return(values) = &mut self.new.blocks[leaf].end {
                 values.push(value);
             }
@@ -282,8 +290,8 @@ impl<'a> Edit<'a> {
         self.new.push_phi(region)
     }
 
-    /// F2, C1 and C4: applications of φs in `block` go where the φs come from.
-    fn users(&mut self, block: Block) {
+    /// F2, C1 and C4: moves applications of φs in `block` into the arms of the branch.
+    fn distribute_users(&mut self, block: Block) {
         for item in &self.graph().blocks[block].items {
             let Item::Node(node) = *item else { continue };
             let Def::Apply(op, args) = self.graph().nodes[node].def else { continue };
@@ -292,11 +300,11 @@ impl<'a> Edit<'a> {
                 Def::Phi(region, _) => Some(region),
                 _ => None,
             });
-            // The latest one, by which those before are known.
+            // The latest of these regions: the φs of the others are visible in its arms.
             let latest =
-                regions.max_by_key(|&region| self.places.regions[region].map(|(_, at)| at));
+                regions.max_by_key(|&region| self.analysis.regions[region].map(|(_, at)| at));
             if let Some(region) = latest
-                && self.places.regions[region].is_some_and(|(home, _)| home == block)
+                && self.analysis.regions[region].is_some_and(|(own_block, _)| own_block == block)
                 && is_branch(self.graph(), region)
             {
                 self.distribute(region, node, op, &args);
@@ -304,21 +312,23 @@ impl<'a> Edit<'a> {
         }
     }
 
+    /// Replaces `node`, `op` of `args`, by a φ of `region` if an arm gains by it.
     fn distribute(&mut self, region: Region, node: Node, op: Op, args: &[Node]) {
         let graph = self.graph();
         let is_operand =
             |arg: Node| matches!(graph.nodes[arg].def, Def::Phi(of, _) if of == region);
         let branched: Vec<usize> = (0..args.len()).filter(|&i| is_operand(args[i])).collect();
         let leaves = graph.leaves(graph.regions[region].root);
-        let is_touched = self.touched.contains(&region)
+        let is_changed = self.changed.contains(&region)
             || self.moved.contains(&node)
             || args.iter().any(|arg| self.replaced.contains_key(arg));
         // The exponent of an integer power is a constant.
-        let fits = leaves.len() <= MOST_ENDS && !(op == Op::Powi && branched.contains(&1));
-        if is_touched || !fits {
+        let fits = leaves.len() <= MAX_LEAVES && !(op == Op::Powi && branched.contains(&1));
+        if is_changed || !fits {
             return;
         }
-        let Some((block, at)) = self.places.regions[region] else { return };
+        let Some((block, at)) = self.analysis.regions[region] else { return };
+        // The application in each arm: its operands, value number, and an available node.
         let mut results = Vec::new();
         let mut gains = false;
         for &leaf in &leaves {
@@ -331,21 +341,22 @@ impl<'a> Edit<'a> {
                 })
                 .collect();
             let numbers: SmallVec<[Node; MAX_ARITY]> =
-                here.iter().map(|&arg| self.places.values[arg]).collect();
-            let value = self.places.value(op, &numbers);
+                here.iter().map(|&arg| self.analysis.values[arg]).collect();
+            let value = self.analysis.number_of(op, &numbers);
             let end = graph.blocks[leaf].items.len();
-            let known = self.places.known(value, leaf, end);
+            let known = self.analysis.available(value, leaf, end);
             gains |= known.is_some()
-                || self.places.constant(value).is_some()
-                || branched.iter().any(|&operand| cancels(&self.places, op, &here, operand));
+                || self.analysis.constant(value).is_some()
+                || branched.iter().any(|&operand| cancels(&self.analysis, op, &here, operand));
             results.push((leaf, here, value, known));
         }
+        // C4 and F1: all arms compute a value that is available before the branch.
         let first = results[0].2;
         let same = results.iter().all(|&(_, _, value, _)| value == first);
-        if same && self.places.past[node] {
+        if same && self.analysis.is_saved[node] {
             return;
         }
-        if same && let Some(known) = self.places.known(first, block, at) {
+        if same && let Some(known) = self.analysis.available(first, block, at) {
             let rule = if branched.len() > 1 { Rule::C4 } else { Rule::F1 };
             let form = self.brief().same(node, known);
             self.note(rule, node, form);
@@ -355,12 +366,13 @@ impl<'a> Edit<'a> {
         if !gains || !self.move_operands(region, args, &branched) {
             return;
         }
+        // F2 and C1: the application in each arm, and a φ of the results.
         let ends = results.iter().map(|(_, here, ..)| (op, &here[..]));
         let form = self.brief().distributed(node, region, ends);
         let place = graph.nodes[node].place;
-        let mut passed = Vec::new();
+        let mut phi_operands = Vec::new();
         for (leaf, here, value, known) in results {
-            let result = match (self.places.constant(value), known) {
+            let result = match (self.analysis.constant(value), known) {
                 (Some(constant), _) => self.new.push_const(constant.to_bits()),
                 (None, Some(known)) => known,
                 (None, None) => {
@@ -371,45 +383,48 @@ impl<'a> Edit<'a> {
                     result
                 }
             };
-            passed.push((leaf, result));
+            phi_operands.push((leaf, result));
         }
         let rule = if branched.len() > 1 { Rule::C1 } else { Rule::F2 };
         self.note(rule, node, form);
-        let phi = self.join(region, &passed);
+        let phi = self.add_phi(region, &phi_operands);
         self.replaced.insert(node, phi);
-        self.touched.insert(region);
+        self.changed.insert(region);
     }
 
-    /// Moves the operands that are no φs of `region` before it, if they can be.
+    /// Moves the operands that are no φs of `region` before it. Returns false if one of them
+    /// cannot move.
     fn move_operands(&mut self, region: Region, args: &[Node], branched: &[usize]) -> bool {
-        let Some((block, at)) = self.places.regions[region] else { return false };
+        let Some((block, at)) = self.analysis.regions[region] else { return false };
         let others = (0..args.len()).filter(|i| !branched.contains(i)).map(|i| args[i]);
         let mut pending: Vec<Node> = others.collect();
-        let mut found: Vec<Node> = Vec::new();
+        let mut steps: Vec<Node> = Vec::new();
         while let Some(node) = pending.pop() {
-            if self.places.is_visible(node, block, at) || found.contains(&node) {
+            if self.analysis.is_visible(node, block, at) || steps.contains(&node) {
                 continue;
             }
-            let here = self.places.position(node).is_some_and(|(home, _)| home == block);
+            let here =
+                self.analysis.position(node).is_some_and(|(own_block, _)| own_block == block);
             let is_step = matches!(self.graph().nodes[node].def, Def::Apply(..));
-            let is_touched = self.replaced.contains_key(&node) || self.moved.contains(&node);
-            if !here || !is_step || is_touched || found.len() >= MOST_MOVED {
+            let is_changed = self.replaced.contains_key(&node) || self.moved.contains(&node);
+            if !here || !is_step || is_changed || steps.len() >= MAX_MOVED_STEPS {
                 return false;
             }
-            found.push(node);
+            steps.push(node);
             pending.extend(self.graph().nodes[node].args());
         }
-        found.sort_unstable();
-        self.moved.extend(&found);
-        self.before.entry(region).or_default().extend(found);
+        steps.sort_unstable();
+        self.moved.extend(&steps);
+        self.before.entry(region).or_default().extend(steps);
         true
     }
 
+    /// The edited graph and the rules that were applied; `None` if there are none.
     fn finish(mut self) -> Option<(Graph, Vec<Applied>)> {
         if self.applied.is_empty() {
             return None;
         }
-        for block in self.places.graph.blocks.keys() {
+        for block in self.analysis.graph.blocks.keys() {
             let items = core::mem::take(&mut self.new.blocks[block].items);
             let mut all = Vec::with_capacity(items.len());
             for item in items {
@@ -427,11 +442,11 @@ impl<'a> Edit<'a> {
         }
         self.rename();
         let graph = eliminate_dead_code(&in_order(&self.new)?);
-        // A form that uses what is not visible would be refused later.
+        // An edit that uses a value where it is not visible is discarded.
         verify(&graph).is_ok().then_some((graph, self.applied))
     }
 
-    /// Puts what stands for replaced nodes in their places.
+    /// Replaces all uses of replaced nodes.
     fn rename(&mut self) {
         let replaced = &self.replaced;
         let rename = |node: &mut Node| {
@@ -452,7 +467,7 @@ impl<'a> Edit<'a> {
             })
             .collect();
         self.new.nodes = nodes;
-        for block in self.places.graph.blocks.keys() {
+        for block in self.analysis.graph.blocks.keys() {
             let data = &mut self.new.blocks[block];
             for item in &mut data.items {
                 if let Item::Guard { condition: node, .. } | Item::Accumulate(_, node) = item {
@@ -465,15 +480,15 @@ impl<'a> Edit<'a> {
                 End::Open => {}
             }
         }
-        for region in self.places.graph.regions.keys() {
+        for region in self.analysis.graph.regions.keys() {
             if let Some(cycle) = &mut self.new.regions[region].cycle {
                 cycle.entries.iter_mut().for_each(|entry| rename(&mut entry.first));
             }
         }
-        for array in self.places.graph.arrays.keys() {
+        for array in self.analysis.graph.arrays.keys() {
             self.new.arrays[array].nodes_mut().for_each(rename);
         }
-        for call in self.places.graph.calls.keys() {
+        for call in self.analysis.graph.calls.keys() {
             self.new.calls[call].args.iter_mut().for_each(rename);
         }
     }

@@ -1,4 +1,4 @@
-//! The coefficient program of a loop, as it grows: live-ins, and what is computed from them.
+//! The builder of a coefficient program: a straight-line program over the live-ins of a loop.
 
 use hashbrown::HashMap;
 
@@ -7,17 +7,20 @@ use crate::op::Op;
 use crate::phi::reason::RecurrenceReason;
 use crate::ssa::Node;
 
-/// A coefficient program with its live-ins. Equal instructions are shared, and products with
-/// zero and one folded, so that an exact zero has no slot.
+/// A coefficient program with its live-ins. Equal instructions are shared. Products with zero and
+/// one are folded, so an exact zero has no slot.
 #[derive(Default)]
 pub(super) struct Coefficients {
     program: Program,
     /// The node of each input.
     live_ins: Vec<Node>,
+    /// The slots of nodes.
     of_nodes: HashMap<Node, Slot>,
+    /// The slots of constants, by their bits.
     constants: HashMap<u64, Slot>,
+    /// The slots of applications.
     known: HashMap<(Op, Slot, Slot), Slot>,
-    /// The constants by their slots.
+    /// The constant in each slot that holds one.
     numbers: HashMap<Slot, f64>,
 }
 
@@ -49,7 +52,7 @@ impl Coefficients {
         Ok(slot)
     }
 
-    /// The input that is `node` in each call, maybe rounded before.
+    /// The slot of the live-in `node`, which carries a rounding error of one ulp if `is_rounded`.
     pub(super) fn live_in(
         &mut self,
         node: Node,
@@ -65,23 +68,23 @@ impl Coefficients {
         Ok(slot)
     }
 
-    /// The slot of `node`, if there is one.
+    /// The slot of `node`, if it has one.
     pub(super) fn known(&self, node: Node) -> Option<Slot> {
         self.of_nodes.get(&node).copied()
     }
 
-    /// Lets `slot` be that of `node`, which the program computes.
+    /// Records that `slot` holds the value of `node`.
     pub(super) fn define(&mut self, node: Node, slot: Slot) {
         self.of_nodes.insert(node, slot);
     }
 
-    /// The number of a new input that is `node`, without a slot.
+    /// Appends the input `node` without loading it into a slot. Returns its number.
     pub(super) fn new_input(&mut self, node: Node) -> u32 {
         self.live_ins.push(node);
         self.program.add_input()
     }
 
-    /// The number of a slot that is a constant.
+    /// The constant in `slot`, if it holds one.
     pub(super) fn number(&self, slot: Slot) -> Option<f64> {
         self.numbers.get(&slot).copied()
     }
@@ -115,7 +118,7 @@ impl Coefficients {
         }
     }
 
-    /// One of the operations of programs; those of one operand have it twice.
+    /// Applies one of the operations of programs; a unary one has its operand twice.
     pub(super) fn apply(&mut self, op: Op, a: Slot, b: Slot) -> Result<Slot, RecurrenceReason> {
         let (a, b) = if op.commutes() && b < a { (b, a) } else { (a, b) };
         if let Some(&slot) = self.known.get(&(op, a, b)) {
@@ -127,7 +130,7 @@ impl Coefficients {
         Ok(slot)
     }
 
-    /// The results of the power of an inner loop: A^m by rows, then the sum of the offsets.
+    /// The results of the power of an inner loop: A^m row by row, then Σ A^k b.
     pub(super) fn power(&mut self, power: Power) -> Result<Vec<Slot>, RecurrenceReason> {
         let results = power.results();
         let first = self

@@ -1,9 +1,14 @@
-//! Loops with a data-dependent exit, or with guards, whose state is an affine recurrence. The loop
-//! stays to find its trip count and to check the guards, without a reverse sweep; the closed form
-//! for that count has the derivatives.
+//! Loops with a data-dependent exit, or with guards, whose state is an affine recurrence.
 //!
-//! What an exit passes on is computed from the state at the head of the last iteration, by copies
-//! of the steps that compute it there.
+//! The loop stays to find its trip count and to check the guards; it is not differentiated. The
+//! derivatives are those of the closed form for that trip count. The exit φs are computed from the
+//! state at the head of the last iteration, by copies of the steps of the loop:
+//!
+//! ```text
+//! count, exit = loop …                    not differentiated
+//! state = call c0 … count …               with partials attached
+//! exit φs = copies of the steps before the exit, from state
+//! ```
 
 use hashbrown::{HashMap, HashSet};
 
@@ -15,15 +20,15 @@ use crate::numeric::Routine;
 use crate::op::Op;
 use crate::phi::reason::RecurrenceReason;
 use crate::phi::rule::Applied;
-use crate::phi::version::{Cursor, both, call, move_before, version};
+use crate::phi::version::{Cursor, all_accepted, call, move_before, version};
 use crate::pipeline::cost;
 use crate::ssa::{Block, Copies, Def, End, Entry, Graph, Item, Nest, Node, NodeData, Region};
 use crate::validate::{Subject, refuted};
 
-/// The most steps that are copied after a loop.
-const MOST_COPIED: usize = 256;
+/// The largest number of steps that are copied after a loop, for one exit.
+const MAX_COPIED_STEPS: usize = 256;
 
-/// A loop with exits, closed after it.
+/// The closed form of a loop with exits, to be inserted after it.
 pub(super) struct ExitClosing {
     evaluations: Vec<Evaluation>,
     states: Vec<State>,
@@ -31,25 +36,26 @@ pub(super) struct ExitClosing {
     pub(super) applied: Vec<Applied>,
 }
 
-/// An entry φ that exits depend on.
+/// An entry φ that exits read.
 struct State {
     phi: Node,
-    /// Its evaluation, and its output there.
+    /// The index of its evaluation, and of its output there.
     output: (usize, usize),
-    /// What it is in the first iteration, if the output is right only in later ones: where no
-    /// iteration reads it, or another entry φ has the same next value.
+    /// The value in the first iteration, if the output differs from it for no iterations: if no
+    /// iteration reads the φ, or another entry φ has the same next value.
     first: Option<Node>,
 }
 
-/// A leaf at which the loop may end.
+/// A leaf where the loop may exit.
 struct Exit {
     leaf: Block,
-    /// The steps of an iteration that compute what it passes on, in order.
+    /// The steps of an iteration that compute `values`, in order.
     steps: Vec<Node>,
+    /// The operands of the exit φs.
     values: Vec<Node>,
 }
 
-/// The closed form after `region`, a loop with exits or guards.
+/// The closed form of `region`, a loop with exits or guards.
 pub(super) fn closed(
     graph: &Graph,
     nest: &Nest,
@@ -57,6 +63,7 @@ pub(super) fn closed(
     region: Region,
     always: bool,
 ) -> Result<ExitClosing, RecurrenceReason> {
+    // The states are the entry φs that exits read; the system computes their next values.
     let body = continuing(graph, region)?;
     let exits = exits(graph, nest, region)?;
     let entries = graph.entries(region);
@@ -86,7 +93,8 @@ pub(super) fn closed(
             let first = (own != Some(states[at])).then_some(first);
             closing.states.push(State { phi, output, first });
         }
-        let (evaluation, record) = evaluation(graph, nest, activity, region, &body, None, &values)?;
+        let (evaluation, description) =
+            evaluation(graph, nest, activity, region, &body, None, &values)?;
         let subject = Subject {
             region,
             items: &body.items,
@@ -98,10 +106,10 @@ pub(super) fn closed(
             return Err(RecurrenceReason::ValidationFailed);
         }
         closing.evaluations.push(evaluation);
-        closing.applied.push(record);
+        closing.applied.push(description);
     }
     let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
-    // With guards alone the last iteration is always the same.
+    // A loop with guards alone has a constant trip count.
     let is_counted = closing.exits.len() == 1 && trip_count(graph, region, body.again).is_some();
     match always || cost::is_worth_closing_after(graph, region, is_counted, routines) {
         true => Ok(closing),
@@ -109,7 +117,7 @@ pub(super) fn closed(
     }
 }
 
-/// The body on the only path after which there is another iteration.
+/// The body on the only path that continues the loop; an error if there are several.
 fn continuing(graph: &Graph, region: Region) -> Result<Body, RecurrenceReason> {
     let root = graph.regions[region].root;
     let goes_on = |leaf: &Block| match &graph.blocks[*leaf].end {
@@ -128,6 +136,7 @@ fn continuing(graph: &Graph, region: Region) -> Result<Body, RecurrenceReason> {
     body_to(graph, region, &path)
 }
 
+/// The leaves of `region` where the loop may exit.
 fn exits(graph: &Graph, nest: &Nest, region: Region) -> Result<Vec<Exit>, RecurrenceReason> {
     let mut exits = Vec::new();
     for leaf in graph.leaves(graph.regions[region].root) {
@@ -158,10 +167,10 @@ fn steps_before_exit(
         Def::Entry(of, _) | Def::Iteration(of) if of == region => Some(false),
         _ => None,
     };
-    steps_to(graph, values, MOST_COPIED, is_step).ok_or(RecurrenceReason::Exit)
+    steps_to(graph, values, MAX_COPIED_STEPS, is_step).ok_or(RecurrenceReason::Exit)
 }
 
-/// Puts the closed form after `region`.
+/// Inserts the closed form after `region`.
 pub(super) fn insert(
     new: &mut Graph,
     graph: &Graph,
@@ -172,10 +181,10 @@ pub(super) fn insert(
     let Some(block) = nest.region_block(region) else { return };
     let Some(mut cursor) = Cursor::before(new, block, region) else { return };
     let place = graph.regions[region].place;
-    // The loop that serves where the routine rejects.
+    // The fallback version, which runs if the routine rejects the call.
     let fallback = Copies::default().region(new, region);
     new.blocks[block].items[cursor.at] = Item::Region(fallback);
-    // The φs are those of both versions from here on, so the loop gets others.
+    // The φs become those of both versions, so the loop gets new ones.
     let outer = new.regions[region].phis.clone();
     cursor.insert(new, Item::Region(region));
     let (count, exit) = count_iterations(new, region, &closing.exits);
@@ -188,10 +197,11 @@ pub(super) fn insert(
         }
         let (condition, values) =
             call(new, &mut cursor, Routine::AffinePower(routine), live_ins, &mut steps, place);
-        accepted = Some(both(new, &mut cursor, accepted, condition));
+        accepted = Some(all_accepted(new, &mut cursor, accepted, condition));
         outputs.push(values);
     }
     let Some(accepted) = accepted else { return };
+    // The state at the head of the last iteration.
     let mut states: HashMap<Node, Node> = HashMap::new();
     for State { phi, output: (of, output), first } in closing.states {
         let mut value = outputs[of][output];
@@ -212,6 +222,7 @@ pub(super) fn insert(
     {
         states.insert(number, count);
     }
+    // The exit φs: those of the first exit, replaced by a select for each other one.
     let mut values: Vec<Node> = Vec::new();
     for (index, of) in closing.exits.iter().enumerate() {
         let mut copies = Copies::of(states.clone());
@@ -235,8 +246,8 @@ pub(super) fn insert(
     version(new, &cursor, (fallback, &outer), accepted, (steps, values));
 }
 
-/// Lets `region` pass on its iteration number, and by which of its `exits` it ends if there are
-/// several, instead of what it passed on.
+/// Replaces the exit φs of `region` by its last iteration number and, if there are several `exits`,
+/// the index of the one taken. Returns both.
 fn count_iterations(new: &mut Graph, region: Region, exits: &[Exit]) -> (Node, Option<Node>) {
     let place = new.regions[region].place;
     let known = new.nodes.iter().find(|(_, data)| data.def == Def::Iteration(region));

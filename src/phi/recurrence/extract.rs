@@ -1,13 +1,13 @@
-//! Extraction: a walk through the body of a loop that finds each value as an affine form of the
-//! state, with coefficients that a straight-line program computes from the live-ins.
+//! Extraction: one walk through a loop body finds each value as an affine form of the state, with
+//! coefficients that a straight-line program computes from the live-ins.
 //!
-//! An inner loop is extracted first, by the same walk; what the outer state is to it counts as
-//! states that stay as they are. It becomes a power in the coefficient program.
+//! An inner loop is extracted by the same walk and becomes a power in the coefficient program. The
+//! states of the outer loop that it reads are states of the inner system that do not change.
 
 use hashbrown::{HashMap, HashSet};
 
 use super::coefficients::Coefficients;
-use super::form::{Form, MOST_DEGREE, Variable};
+use super::form::{Form, MAX_DEGREE, Variable};
 use super::is_inside;
 use super::system::{Next, System, close};
 use crate::loops::trip_count;
@@ -21,37 +21,37 @@ pub(super) struct Extraction<'a> {
     graph: &'a Graph,
     nest: &'a Nest,
     pub(super) coefficients: Coefficients,
-    /// The loops from the outermost that is extracted to the current one.
+    /// The extracted loops from the outermost to the current one.
     scopes: Vec<Scope>,
-    /// The steps before the loops that the coefficient program computes again.
-    absorbed: usize,
+    /// The number of steps before the loops that the coefficient program recomputes.
+    recomputed: usize,
 }
 
-/// The most of these; each takes time in each call.
-const MOST_ABSORBED: usize = 12;
+/// The largest number of recomputed steps; each takes time in each call.
+const MAX_RECOMPUTED_STEPS: usize = 12;
 
-/// A loop whose body is walked through.
+/// A loop that is being extracted.
 struct Scope {
     region: Region,
     trips: u64,
     /// The forms of its entry φs and of the steps so far.
     forms: HashMap<Node, Form>,
-    /// The variables of the loop around that are states here, after the entry φs.
+    /// The variables of the loop around that are states here, numbered after the entry φs.
     outer: Vec<Variable>,
 }
 
-/// The steps of an iteration after which there is another one.
+/// The body of a loop on the path that continues it.
 pub(in crate::phi) struct Body {
     pub(in crate::phi) items: Vec<Item>,
-    /// Decides whether there is another iteration.
+    /// The condition to continue.
     pub(in crate::phi) again: Node,
     /// The next value of each entry φ.
     pub(in crate::phi) nexts: Vec<Node>,
-    /// The value of each φ.
+    /// The operand of each exit φ.
     pub(in crate::phi) values: Vec<Node>,
 }
 
-/// The body of `region`, a loop, if it is one block of steps and loops.
+/// The body of the loop `region`, if that is one block of steps and inner loops.
 pub(in crate::phi) fn body(graph: &Graph, region: Region) -> Result<Body, RecurrenceReason> {
     let root = graph.regions[region].root;
     let is_straight = |item: &Item| match *item {
@@ -65,7 +65,7 @@ pub(in crate::phi) fn body(graph: &Graph, region: Region) -> Result<Body, Recurr
     }
 }
 
-/// The body of `region` on the path through `blocks`, of which the last is a leaf.
+/// The body of the loop `region` on the path through `blocks`, from its root to a leaf.
 pub(super) fn body_to(
     graph: &Graph,
     region: Region,
@@ -86,11 +86,11 @@ impl<'a> Extraction<'a> {
             nest,
             coefficients: Coefficients::default(),
             scopes: Vec::new(),
-            absorbed: 0,
+            recomputed: 0,
         }
     }
 
-    /// The system of `region` for the values `wanted`, nodes that the end of its body sees.
+    /// The system of `region` that computes `wanted`, nodes visible at the end of its body.
     pub(super) fn system(
         &mut self,
         region: Region,
@@ -98,6 +98,7 @@ impl<'a> Extraction<'a> {
         trips: u64,
         wanted: &[Node],
     ) -> Result<System, RecurrenceReason> {
+        // Each entry φ is a state; the walk computes the form of each needed step.
         let entries = self.graph.entries(region);
         let needed = needed(self.graph, self.nest, region, &body.nexts, wanted);
         let (forms, outer) = (HashMap::new(), Vec::new());
@@ -121,6 +122,7 @@ impl<'a> Extraction<'a> {
                 _ => {}
             }
         }
+        // The next values of the needed states and the outputs close to a system.
         let is_needed = |entry: &usize| needed.contains(&entries[*entry].phi);
         let mut nexts: Vec<Option<Next>> = Vec::new();
         for entry in 0..entries.len() {
@@ -138,7 +140,7 @@ impl<'a> Extraction<'a> {
             })
             .collect::<Result<_, RecurrenceReason>>()?;
         let Some(scope) = self.scopes.pop() else { return Err(RecurrenceReason::TooManySteps) };
-        nexts.extend(scope.outer.iter().map(|_| Some(Next::Same)));
+        nexts.extend(scope.outer.iter().map(|_| Some(Next::Unchanged)));
         let mut system = close(&mut self.coefficients, nexts, outputs)?;
         system.outer = scope.outer;
         Ok(system)
@@ -150,12 +152,12 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    /// The form of `node` in the current loop.
+    /// The affine form of `node` in the current loop.
     pub(super) fn form(&mut self, node: Node) -> Result<Form, RecurrenceReason> {
         self.form_in(self.scopes.len(), node)
     }
 
-    /// The same in the loop number `depth`, from 1.
+    /// The affine form of `node` in the loop at `depth`, which counts from 1.
     fn form_in(&mut self, depth: usize, node: Node) -> Result<Form, RecurrenceReason> {
         let Some(scope) = depth.checked_sub(1).and_then(|index| self.scopes.get(index)) else {
             return self.invariant(node);
@@ -175,7 +177,8 @@ impl<'a> Extraction<'a> {
         self.translated(depth, &outer)
     }
 
-    /// A form of the loop around as one of the loop number `depth`.
+    /// Translates a form of the loop around to one of the loop at `depth`, where the outer
+    /// variables are states that do not change.
     fn translated(&mut self, depth: usize, outer: &Form) -> Result<Form, RecurrenceReason> {
         let mut form = Form::default();
         for &(variable, slot) in outer.terms() {
@@ -199,9 +202,9 @@ impl<'a> Extraction<'a> {
         Ok(form)
     }
 
-    /// What is the same in all iterations of all loops that are extracted. Such of live-ins as 1 + r
-    /// and exp(-r) is computed by the coefficient program, so that powers do not amplify its rounding
-    /// error; that of other functions is in the error bound.
+    /// The form of a node that is invariant in all extracted loops. The coefficient program
+    /// recomputes expressions such as 1 + r and exp(-r) in double-double, so that powers do not
+    /// amplify their rounding errors. The rounding errors of other functions enter the error bound.
     fn invariant(&mut self, node: Node) -> Result<Form, RecurrenceReason> {
         if let Some(slot) = self.coefficients.known(node) {
             return Ok(Form::invariant(slot));
@@ -211,8 +214,10 @@ impl<'a> Extraction<'a> {
             (Some(number), _) if number.is_finite() => {
                 return Ok(Form::invariant(self.coefficients.constant(number)?));
             }
-            (_, Def::Apply(op, args)) if is_absorbed(op) && self.absorbed < MOST_ABSORBED => {
-                self.absorbed += 1;
+            (_, Def::Apply(op, args))
+                if is_coefficient_operation(op) && self.recomputed < MAX_RECOMPUTED_STEPS =>
+            {
+                self.recomputed += 1;
                 let [a, b] = [args[0], args[1]].map(|arg| self.invariant(arg));
                 let (a, b, coefficients) = (a?, b?, &mut self.coefficients);
                 let form = match (op, b.as_invariant()) {
@@ -269,20 +274,22 @@ impl<'a> Extraction<'a> {
                     _ => Err(RecurrenceReason::NotAffine(op)),
                 }
             }
-            // Any function of live-ins is a live-in.
+            // Any other function of invariants is computed before the loop, as a live-in.
             _ if forms.iter().all(is_invariant) && self.is_movable(node) => self.invariant(node),
             _ => Err(RecurrenceReason::NotAffine(op)),
         }
     }
 
-    /// Whether `node`, a step of the current loop, may be computed before all loops.
+    /// True if `node`, a step of the current loop, can be computed before all extracted loops.
     fn is_movable(&self, node: Node) -> bool {
-        movable(self.graph, self.nest, node, |region| {
+        movable_steps(self.graph, self.nest, node, |region| {
             self.scopes.iter().any(|scope| scope.region == region)
         })
         .is_some()
     }
 
+    /// The form of an array element: an invariant if no extracted loop moves the access, otherwise
+    /// a polynomial of the iteration number if the constants are one.
     fn element(&mut self, node: Node, access: Access) -> Result<Form, RecurrenceReason> {
         let data = &self.graph.accesses[access];
         let own = |&&(region, stride): &&(Region, i32)| {
@@ -311,7 +318,7 @@ impl<'a> Extraction<'a> {
         let values: Option<Vec<f64>> =
             (0..scope.trips).map(|i| at(i).map(f64::from_bits)).collect();
         let parts = values
-            .and_then(|values| progression(&values))
+            .and_then(|values| finite_differences(&values))
             .ok_or(RecurrenceReason::ChangingCoefficient)?;
         let mut form = Form::default();
         for (part, degree) in parts.into_iter().zip(0..) {
@@ -321,7 +328,8 @@ impl<'a> Extraction<'a> {
         Ok(form)
     }
 
-    /// Extracts `inner`, a loop in the current one, and defines its φs.
+    /// Extracts `inner`, a loop in the current one: a power in the coefficient program. Defines the
+    /// forms of its φs, A^m p + Σ A^k b for the start p.
     fn inner(&mut self, inner: Region) -> Result<(), RecurrenceReason> {
         let graph = self.graph;
         let body = body(graph, inner)?;
@@ -360,12 +368,12 @@ impl<'a> Extraction<'a> {
     }
 }
 
-/// Whether coefficient programs compute `op`.
-fn is_absorbed(op: Op) -> bool {
+/// True if coefficient programs compute `op`.
+fn is_coefficient_operation(op: Op) -> bool {
     OPERATIONS.contains(&op) || op == Op::Recip
 }
 
-/// Whether results of `op` are rounded.
+/// True if results of `op` are rounded.
 fn rounds(op: Op) -> bool {
     !(op.is_comparison() || matches!(op, Op::Neg | Op::Abs | Op::Min | Op::Max | Op::Select))
 }
@@ -380,21 +388,21 @@ fn negated(form: &Form, coefficients: &mut Coefficients) -> Result<Form, Recurre
     form.map(|slot| coefficients.neg(slot).map(Some))
 }
 
-/// Whether the form is the same in all iterations.
+/// True if the form is the same in all iterations.
 fn is_invariant(form: &Form) -> bool {
     form.terms().is_empty() || form.as_invariant().is_some()
 }
 
-/// The steps that compute `node` from what is visible before the loops, in order: those that
-/// stand in loops which `is_inside` names. `None` if one of them cannot be moved there.
-pub(in crate::phi) fn movable(
+/// The steps inside the loops `is_inside` that compute `node` from nodes visible before these
+/// loops, in order. `None` if one of them cannot move there.
+pub(in crate::phi) fn movable_steps(
     graph: &Graph,
     nest: &Nest,
     node: Node,
     is_inside: impl Fn(Region) -> bool,
 ) -> Option<Vec<Node>> {
-    /// More steps are not moved for one value.
-    const MOST_STEPS: usize = 64;
+    /// The largest number of steps that move for one value.
+    const MAX_MOVED_STEPS: usize = 64;
     let stands_inside = |node: Node| {
         core::iter::successors(nest.node_loop(node), |&r| nest.loop_around(r)).any(&is_inside)
     };
@@ -403,20 +411,20 @@ pub(in crate::phi) fn movable(
         Def::Apply(..) => Some(true),
         Def::Element(access) => {
             let data = &graph.accesses[access];
-            let is_given = matches!(
+            let is_live_in = matches!(
                 graph.arrays[data.array],
                 ArrayData::Constants(_) | ArrayData::Inputs { .. }
             );
-            let is_fixed = !data.strides.iter().any(|&(region, _)| is_inside(region));
-            (is_given && is_fixed).then_some(true)
+            let is_invariant = !data.strides.iter().any(|&(region, _)| is_inside(region));
+            (is_live_in && is_invariant).then_some(true)
         }
         _ => None,
     };
-    steps_to(graph, &[node], MOST_STEPS, is_step)
+    steps_to(graph, &[node], MAX_MOVED_STEPS, is_step)
 }
 
-/// The steps that compute `values`, in order: nodes for which `is_step` holds, that are reached
-/// through such nodes. `None` if they are more than `most`, or `is_step` says so.
+/// The steps that compute `values`, in order: the nodes for which `is_step` is true, reached
+/// through such nodes. `None` if there are more than `most`, or if `is_step` is `None` for one.
 pub(super) fn steps_to(
     graph: &Graph,
     values: &[Node],
@@ -440,7 +448,7 @@ pub(super) fn steps_to(
     Some(steps)
 }
 
-/// The nodes in `region` and its loops that `wanted` and the states depend on.
+/// The nodes inside `region` that `wanted` depends on, through any number of iterations.
 pub(in crate::phi) fn needed(
     graph: &Graph,
     nest: &Nest,
@@ -457,7 +465,7 @@ pub(in crate::phi) fn needed(
             Def::Entry(of, number) if of == region => {
                 pending.extend(nexts.get(number as usize));
             }
-            // An inner loop is extracted as a whole.
+            // An inner loop is extracted as a whole, with all its outputs.
             Def::Phi(inner, _) => {
                 let End::Return(passed) = &graph.blocks[graph.regions[inner].root].end else {
                     continue;
@@ -471,21 +479,22 @@ pub(in crate::phi) fn needed(
     needed
 }
 
-/// The coefficients of C(i, 0), C(i, 1), … whose sum is each of these numbers, if they are exactly
-/// a polynomial of i: of numbers with few binary digits, whose differences are exact.
-fn progression(numbers: &[f64]) -> Option<Vec<f64>> {
+/// The coefficients of C(i, 0), C(i, 1), …, by finite differences, if `numbers` are exactly a
+/// polynomial of their index i. The numbers are multiples of 2⁻¹⁰ below 2⁴⁰, so that their
+/// differences are exact.
+fn finite_differences(numbers: &[f64]) -> Option<Vec<f64>> {
     const SCALE: f64 = 1024.0;
-    const MOST: f64 = (1u64 << 40) as f64;
-    let is_short = |number: f64| (number * SCALE).fract() == 0.0 && number.abs() < MOST;
-    if !numbers.iter().all(|&number| is_short(number)) {
+    const MAX_MAGNITUDE: f64 = (1u64 << 40) as f64;
+    let is_exact = |number: f64| (number * SCALE).fract() == 0.0 && number.abs() < MAX_MAGNITUDE;
+    if !numbers.iter().all(|&number| is_exact(number)) {
         return None;
     }
     let (mut differences, mut parts) = (numbers.to_vec(), Vec::new());
-    while parts.len() <= usize::from(MOST_DEGREE) {
+    while parts.len() <= usize::from(MAX_DEGREE) {
         parts.push(*differences.first()?);
         differences = differences.windows(2).map(|pair| pair[1] - pair[0]).collect();
         if differences.iter().all(|&difference| difference == 0.0) {
-            // As many numbers as coefficients are always a polynomial.
+            // Any k numbers are a polynomial with k coefficients, so there must be more.
             return (differences.len() > parts.len()).then_some(parts);
         }
     }
@@ -497,13 +506,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progressions_are_found_where_they_are_exact() {
+    fn exact_polynomials_of_the_iteration_number_are_found() {
         let squares: Vec<f64> = (0..20).map(|i| f64::from(i * i + 3)).collect();
-        assert_eq!(progression(&squares), Some(vec![3.0, 1.0, 2.0]));
+        assert_eq!(finite_differences(&squares), Some(vec![3.0, 1.0, 2.0]));
         let halves: Vec<f64> = (0..20).map(|i| 0.5 * f64::from(i)).collect();
-        assert_eq!(progression(&halves), Some(vec![0.0, 0.5]));
+        assert_eq!(finite_differences(&halves), Some(vec![0.0, 0.5]));
         let tenths: Vec<f64> = (0..20).map(|i| 0.1 * f64::from(i)).collect();
-        assert_eq!(progression(&tenths), None);
-        assert_eq!(progression(&[1.0, 5.0, 2.0]), None);
+        assert_eq!(finite_differences(&tenths), None);
+        assert_eq!(finite_differences(&[1.0, 5.0, 2.0]), None);
     }
 }

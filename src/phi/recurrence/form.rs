@@ -1,7 +1,8 @@
-//! Affine forms: sums of states, each times a coefficient and a binomial of the iteration number.
+//! Affine forms: sums of states, each times a coefficient and a binomial C(i, k) of the iteration
+//! number.
 //!
-//! `C(i, k)` is i·(i - 1)·…/k!. One iteration later it is C(i, k) + C(i, k - 1), whose
-//! coefficients are ones: powers of i, which would grow, are nowhere.
+//! By Pascal's rule C(i + 1, k) = C(i, k) + C(i, k - 1), so the binomials are states of the system
+//! whose coefficients are ones.
 
 use smallvec::SmallVec;
 
@@ -10,9 +11,9 @@ use crate::numeric::Slot;
 use crate::phi::reason::RecurrenceReason;
 
 /// The largest k of C(i, k).
-pub(super) const MOST_DEGREE: u8 = 4;
+pub(in crate::phi) const MAX_DEGREE: u8 = 4;
 
-/// What a form is linear in: a state, or the number one, times C(i, degree).
+/// A variable of forms: a state, or the number one, times C(i, degree).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Variable {
     /// The state; `None` is the number one.
@@ -29,7 +30,7 @@ impl Variable {
     }
 }
 
-/// The sum of variables times coefficients, in the order of the variables; nothing is zero.
+/// A sum of variables times coefficients, sorted by variable, without zero coefficients.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Form(SmallVec<[(Variable, Slot); 4]>);
 
@@ -42,7 +43,7 @@ impl Form {
         Ok(Form([(variable, coefficients.constant(1.0)?)].into_iter().collect()))
     }
 
-    /// What is the same in all iterations.
+    /// A form that is the same in all iterations.
     pub(super) fn invariant(slot: Slot) -> Form {
         Form([(Variable::ONE, slot)].into_iter().collect())
     }
@@ -51,7 +52,7 @@ impl Form {
         &self.0
     }
 
-    /// The coefficient, if it is the same in all iterations and not zero.
+    /// The coefficient of an invariant form that is not zero.
     pub(super) fn as_invariant(&self) -> Option<Slot> {
         match self.0[..] {
             [(Variable::ONE, slot)] => Some(slot),
@@ -59,7 +60,7 @@ impl Form {
         }
     }
 
-    /// Whether no state is in it.
+    /// True if no state occurs in it.
     pub(super) fn is_free_of_states(&self) -> bool {
         self.0.iter().all(|(variable, _)| variable.state.is_none())
     }
@@ -106,7 +107,7 @@ impl Form {
         Ok(Form(mapped))
     }
 
-    /// The product of two forms of which one has no states.
+    /// The product of two forms, one of which is free of states.
     pub(super) fn times(
         &self,
         other: &Form,
@@ -132,9 +133,9 @@ impl Form {
     }
 }
 
-/// C(i, a)·C(i, b) as a sum of C(i, degree), with their coefficients.
+/// C(i, a)·C(i, b) as a sum of binomials C(i, degree): pairs of degree and coefficient.
 fn binomial_product(a: u8, b: u8) -> Result<SmallVec<[(u8, f64); 4]>, RecurrenceReason> {
-    if a + b > MOST_DEGREE {
+    if a + b > MAX_DEGREE {
         return Err(RecurrenceReason::Degree);
     }
     let factorial = |n: u8| (1..=n).map(f64::from).product::<f64>();

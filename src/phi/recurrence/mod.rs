@@ -1,20 +1,22 @@
-//! Recurrences: loops whose state is an affine function of the state before (corollaries 5, 6 and
-//! 9, and their like for states of several numbers).
+//! Affine recurrences: loops whose next state is an affine map of the state (C5, C6 and C9, for
+//! systems of states).
 //!
-//! - `extract` walks through the body and finds the affine forms of its values (`form`), whose
-//!   coefficients are a straight-line program over the live-ins (`coefficients`).
-//! - `system` collects the variables that the wanted values depend on.
-//! - `record` writes the display form.
+//! - `extract`: the affine forms of the values in a loop body
+//! - `form`: affine forms
+//! - `coefficients`: the straight-line program of their coefficients
+//! - `system`: the smallest affine map that computes the wanted values
+//! - `exit`: loops with data-dependent exits, closed after the loop
+//! - `description`: the display form
 //!
-//! A routine of `numeric` evaluates the power of the system, with partials and error bounds; where
-//! it rejects the call, the loop runs (`phi::version`). Loops are tried from the outermost inwards;
-//! an inner loop of one that closes is a power in its coefficient program.
+//! `numeric::AffinePower` evaluates the state after n steps, with partials and error bounds; if it
+//! rejects the call, the loop runs (`phi::version`). Loops are tried from the outermost inwards; an
+//! inner loop of a closed one is a power in its coefficient program.
 
 mod coefficients;
+mod description;
 mod exit;
 mod extract;
 mod form;
-mod record;
 mod system;
 
 use core::cmp::Reverse;
@@ -22,7 +24,7 @@ use core::cmp::Reverse;
 use super::close::CloseLimits;
 use super::reason::{OpenReason, RecurrenceReason};
 use super::rule::{Applied, OpenLoop};
-use super::version::{Cursor, Evaluation, both, call, move_before, version};
+use super::version::{Cursor, Evaluation, all_accepted, call, move_before, version};
 use crate::entity::PrimaryMap;
 use crate::loops::trip_count;
 use crate::numeric::{AffineMap, AffinePower, MAX_STATES, Routine, Trips};
@@ -34,7 +36,8 @@ use crate::ssa::{
 use crate::validate::{Subject, refuted};
 
 use extract::Extraction;
-pub(super) use extract::{Body, body, movable, needed};
+pub(super) use extract::{Body, body, movable_steps, needed};
+pub(super) use form::MAX_DEGREE;
 
 /// A graph with closed forms of recurrences.
 pub(super) struct Recurrences {
@@ -45,7 +48,7 @@ pub(super) struct Recurrences {
     pub(super) open: Vec<OpenLoop>,
 }
 
-/// Which loops are closed.
+/// The kind of loops to close.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Loops with constant trip counts and without guards.
@@ -54,8 +57,8 @@ pub(super) enum Kind {
     Exits,
 }
 
-/// Makes two versions of each loop of `graph` that is an affine recurrence of this kind, a
-/// verified graph that replays nothing, where that costs less than the loop, or always if `limits` say so.
+/// Makes two versions of each loop of this kind that is an affine recurrence. `graph` is a verified
+/// graph that replays nothing. The cost model decides, unless `limits.always` is set.
 pub(super) fn close_recurrences(graph: &Graph, kind: Kind, limits: &CloseLimits) -> Recurrences {
     let always = limits.always;
     let nest = Nest::of(graph);
@@ -91,8 +94,7 @@ pub(super) fn close_recurrences(graph: &Graph, kind: Kind, limits: &CloseLimits)
     Recurrences { graph, applied, open }
 }
 
-/// The loops in the tree of `root` that are in no other loop there, but for those that run only
-/// where a routine rejects a call.
+/// The outermost loops in the tree of `root`, without fallback versions.
 pub(super) fn loops_in(graph: &Graph, root: Block) -> Vec<Region> {
     let (mut loops, mut pending) = (Vec::new(), vec![root]);
     while let Some(block) = pending.pop() {
@@ -113,7 +115,7 @@ pub(super) fn loops_in(graph: &Graph, root: Block) -> Vec<Region> {
     loops
 }
 
-/// Whether the trip count of `region` is a constant, and nothing in an iteration ends the call.
+/// True if the trip count of `region` is a constant, and no iteration has a guard.
 fn is_counted(graph: &Graph, region: Region) -> bool {
     let root = &graph.blocks[graph.regions[region].root];
     match &root.end {
@@ -125,20 +127,21 @@ fn is_counted(graph: &Graph, region: Region) -> bool {
     }
 }
 
-/// Whether `node` gets its value in an iteration of `region`.
+/// True if `node` is computed inside the loop `region`.
 pub(super) fn is_inside(nest: &Nest, node: Node, region: Region) -> bool {
     core::iter::successors(nest.node_loop(node), |&around| nest.loop_around(around))
         .any(|around| around == region)
 }
 
-/// A loop that closes: its φs are outputs of routines.
+/// The closed form of a counted loop: its φs are outputs of routines.
 struct Closing {
     evaluations: Vec<Evaluation>,
-    /// For each φ the number of its evaluation, and of the output.
+    /// For each φ the index of its evaluation, and of the output there.
     outputs: Vec<(usize, usize)>,
     applied: Vec<Applied>,
 }
 
+/// The closed form of `region`, a loop with a constant trip count.
 fn closed(
     graph: &Graph,
     nest: &Nest,
@@ -159,10 +162,10 @@ fn closed(
         for (phi, output) in group.outputs {
             closing.outputs[phi] = (closing.evaluations.len(), output);
         }
-        let (evaluation, record) =
+        let (evaluation, description) =
             evaluation(graph, nest, activity, region, &body, Some(trips), &group.values)?;
         closing.evaluations.push(evaluation);
-        closing.applied.push(record);
+        closing.applied.push(description);
         values.push(group.values);
     }
     let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
@@ -178,8 +181,8 @@ fn closed(
     Ok(closing)
 }
 
-/// The routine for the values `wanted` of `region`, and the record of it; without a trip count
-/// that is another input.
+/// The routine that computes `wanted` after `count` iterations of `region`, with its description.
+/// Without `count` the trip count is an input.
 fn evaluation(
     graph: &Graph,
     nest: &Nest,
@@ -208,10 +211,11 @@ fn evaluation(
         });
     }
     let n = count.map_or("k".to_owned(), |count| count.to_string());
-    let record = record::record(graph, region, &system, &starts, &extraction.coefficients, &n);
+    let description =
+        description::describe(graph, region, &system, &starts, &extraction.coefficients, &n);
     let trips_input = match count {
         Some(_) => None,
-        // Any node; the trip count takes its place.
+        // A placeholder, which the caller replaces by the trip count.
         None => Some(extraction.coefficients.new_input(entries[0].phi)),
     };
     let trips = match (count, trips_input) {
@@ -227,22 +231,23 @@ fn evaluation(
     let outputs = system.outputs.iter().map(|&row| row as u32).collect();
     let routine = AffinePower::new(program, map, starts, trips, outputs, differentiated)
         .map_err(|_| RecurrenceReason::TooManySteps)?;
-    // A call with another trip count may be rejected.
+    // For an unknown trip count this is the least; calls with too large ones are rejected.
     if !routine.has_memory(count.unwrap_or(1)) {
         return Err(RecurrenceReason::TooManySteps);
     }
     let trips = trips_input.map(|input| input as usize);
-    Ok((Evaluation { routine, live_ins, trips }, record))
+    Ok((Evaluation { routine, live_ins, trips }, description))
 }
 
 /// Wanted values that one routine computes.
 struct Group {
     values: Vec<Node>,
-    /// The places of wanted values, and for each its place in `values`.
+    /// Pairs of an index of the wanted values and the index of that value in `values`.
     outputs: Vec<(usize, usize)>,
 }
 
-/// Groups of wanted values: those whose states are states of one of them.
+/// Partitions the wanted values into groups: all values of a group depend only on the states of
+/// its first one.
 fn groups(
     graph: &Graph,
     nest: &Nest,
@@ -281,7 +286,7 @@ fn groups(
     Ok(groups.into_iter().map(|(_, group)| group).collect())
 }
 
-/// Refuses a loop if something after it reads what its iterations computed.
+/// Fails if a node outside `region` reads saved values of its iterations.
 pub(super) fn check_saved(
     graph: &Graph,
     nest: &Nest,
@@ -299,7 +304,7 @@ pub(super) fn check_saved(
     if is_read { Err(RecurrenceReason::ReadAfterwards) } else { Ok(()) }
 }
 
-/// Puts both versions in the place of `region`.
+/// Replaces `region` by both versions.
 fn insert(new: &mut Graph, graph: &Graph, nest: &Nest, region: Region, closing: Closing) {
     let Some(block) = nest.region_block(region) else { return };
     let Some(mut cursor) = Cursor::before(new, block, region) else { return };
@@ -310,7 +315,7 @@ fn insert(new: &mut Graph, graph: &Graph, nest: &Nest, region: Region, closing: 
         move_before(new, graph, nest, region, &mut cursor, &mut copies, &mut live_ins);
         let (condition, values) =
             call(new, &mut cursor, Routine::AffinePower(routine), live_ins, &mut steps, place);
-        accepted = Some(both(new, &mut cursor, accepted, condition));
+        accepted = Some(all_accepted(new, &mut cursor, accepted, condition));
         outputs.push(values);
     }
     let Some(accepted) = accepted else { return };

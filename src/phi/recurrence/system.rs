@@ -1,4 +1,4 @@
-//! Systems: the variables that a recurrence needs, each with its next value as a form of all.
+//! Systems: the smallest affine map whose state contains the wanted values.
 
 use hashbrown::HashMap;
 
@@ -7,11 +7,11 @@ use super::form::{Form, Variable};
 use crate::numeric::{MAX_STATES, Slot};
 use crate::phi::reason::RecurrenceReason;
 
-/// What a state is in the next iteration.
+/// The next value of a state.
 pub(super) enum Next {
     Form(Form),
-    /// As it was: a state of a loop around.
-    Same,
+    /// The state itself: one of a loop around.
+    Unchanged,
 }
 
 /// An affine map of variables.
@@ -21,14 +21,16 @@ pub(super) struct System {
     /// The matrix by rows; `None` is exactly zero.
     pub(super) matrix: Vec<Option<Slot>>,
     pub(super) offset: Vec<Option<Slot>>,
-    /// For each wanted value its row.
+    /// The row of each wanted value.
     pub(super) outputs: Vec<usize>,
-    /// The variables of the loop around whose states come after those of the loop.
+    /// The variables of the loop around that are states here, numbered after those of the loop.
     pub(super) outer: Vec<Variable>,
 }
 
-/// The smallest system that computes `outputs`: of each the state that it is next, if it is one,
-/// and its form. `nexts` has an entry for each state.
+/// The smallest system that computes `outputs`: pairs of the state whose next value the output is,
+/// if any, and its form. `nexts` has an entry for each state, `None` if it is not needed.
+///
+/// The variables of the outputs are closed under dependence: each row may add variables.
 pub(super) fn close(
     coefficients: &mut Coefficients,
     nexts: Vec<Option<Next>>,
@@ -44,7 +46,7 @@ pub(super) fn close(
         })
     };
     for ((state, _), number) in outputs.iter().zip(states..) {
-        // A value that is no state is one that nothing depends on.
+        // An output that is the next value of no state is a new state that no row reads.
         let variable = Variable::state(state.unwrap_or(number));
         system.outputs.push(place(&mut system.variables, variable));
     }
@@ -58,7 +60,9 @@ pub(super) fn close(
             Some(state) if state >= states => outputs[(state - states) as usize].1.clone(),
             Some(state) => match nexts.get(state as usize) {
                 Some(Some(Next::Form(form))) => form.clone(),
-                Some(Some(Next::Same)) => Form::variable(Variable::state(state), coefficients)?,
+                Some(Some(Next::Unchanged)) => {
+                    Form::variable(Variable::state(state), coefficients)?
+                }
                 _ => return Err(RecurrenceReason::TooManySteps),
             },
         };

@@ -1,83 +1,88 @@
-//! Where the expansion point of a sum is, and whether its polynomial may be evaluated in working
-//! precision there.
+//! The expansion point of a sum, and the condition for evaluating its polynomial there in working
+//! precision.
 //!
 //! The loop adds n terms g_k = c_k·v, where v is the vector of the monomials. Each addition
-//! rounds what has been added up so far, and each term has an error of its own, so the loop's
-//! error is some part of u·√(v'Av) with A = Σ (c_k c_k' + s_k s_k'), where s_k are the partial
-//! sums of the c_k. The polynomial M·v with M = Σ c_k has an error of some part of u·Σ|M_i v_i|.
-//! Where roundings are independent and each product is rounded twice, the contract of four times
-//! the loop's error and four ulps holds if
+//! rounds the partial sum, and each term is rounded, so the loop's error is of the order of
+//! u·√(v'Av) with A = Σ (c_k c_k' + s_k s_k'), where s_k are the partial sums of the c_k. The
+//! error of the polynomial M·v with M = Σ c_k is of the order of u·Σ|M_i v_i|. If rounding errors
+//! are independent and each product is rounded twice, the contract of four times the loop's error
+//! and four ulps holds if
 //!
 //! ```text
 //! Σ|M_i v_i|  <=  4 √(v'Av) + 6 |M·v|
 //! ```
 //!
-//! By the Cauchy-Schwarz inequality this is so for all v of m entries, of whatever variables they
-//! are monomials, if 16 A + 36 M M' - m D² is positive definite, D the diagonal of the M_i. A
-//! partial derivative is such a sum over the monomials that its variable is in, as their
-//! exponents only scale v. Beside that, nothing cancels in a sum of even powers with coefficients
-//! of one sign, and little in a quadratic form with a constant if it is positive definite and well
-//! conditioned: with k variables, H scaled to a diagonal of ones and its least eigenvalue λ,
-//! Σ|H_ij d_i d_j| <= k/λ · d'Hd.
+//! By the Cauchy-Schwarz inequality this holds for all v of m entries if 16 A + 36 M M' - m D² is
+//! positive definite, where D is the diagonal matrix of the M_i. A partial derivative is such a
+//! sum over the monomials of its variable, whose exponents only scale v.
+//!
+//! Two more cases are well conditioned: a sum of even powers with coefficients of one sign, and a
+//! quadratic form with a constant that is positive definite: with k variables, H scaled to a
+//! diagonal of ones and its least eigenvalue λ, Σ|H_ij d_i d_j| <= k/λ · d'Hd.
 
 use super::moments::Moments;
-use super::polynomial::{MOST_VARIABLES, Monomial};
+use super::polynomial::{MAX_VARIABLES, Monomial};
 use crate::numeric::double_double::Bounded;
-use crate::numeric::{is_positive_definite, solved};
+use crate::numeric::{is_positive_definite, solve};
 
-/// How much larger than the loop's error, in units of u, what is added up may be.
-const ROOTS: f64 = 4.0;
-/// How much larger than the value.
-const VALUES: f64 = 6.0;
+/// The factor of √(v'Av) in the condition: four times the loop's error.
+const LOOP_ERROR_FACTOR: f64 = 4.0;
+/// The factor of |M·v| in the condition, from four ulps.
+const VALUE_ERROR_FACTOR: f64 = 6.0;
 /// Products of numbers up to this size and down to its inverse are in range.
 const LARGEST: f64 = 1e100;
-/// A folded coefficient is as good as exact with a bound of this part of what was added up.
-const FOLDED: f64 = 1.0 / (1u64 << 60) as f64;
+/// The largest error bound of a moment, relative to the sum of the magnitudes, that is negligible
+/// in working precision.
+const MAX_FOLDING_ERROR: f64 = 1.0 / (1u64 << 60) as f64;
 
-/// A sum with its monomials and its expansion point.
+/// A sum: its monomials and moments around an expansion point.
 pub(super) struct Expansion<'a> {
     pub(super) monomials: &'a [Monomial],
     pub(super) moments: &'a Moments,
-    pub(super) pivot: &'a [f64],
+    pub(super) expansion_point: &'a [f64],
 }
 
 impl Expansion<'_> {
+    /// The moment of `monomial`, zero if the sum has no such term.
     fn sum(&self, monomial: &Monomial) -> Bounded {
         let at = self.monomials.iter().position(|other| other == monomial);
         at.map_or(Bounded::ZERO, |at| self.moments.sums[at])
     }
 
-    /// Whether the polynomial is accurate for all arguments in working precision.
+    /// True if the polynomial and its partials are accurate in working precision for all
+    /// arguments.
     pub(super) fn is_accurate(&self) -> bool {
         let fits = |size: f64| size == 0.0 || (1.0 / LARGEST..LARGEST).contains(&size);
         let Moments { sums, sizes, products, .. } = self.moments;
-        let is_folded = |(sum, size): (&Bounded, &f64)| fits(*size) && sum.bound <= FOLDED * size;
+        let is_folded =
+            |(sum, size): (&Bounded, &f64)| fits(*size) && sum.bound <= MAX_FOLDING_ERROR * size;
         if !sums.iter().zip(sizes).all(is_folded) || !products.iter().all(|x| x.is_finite()) {
             return false;
         }
         let all: Vec<usize> = (0..sums.len()).collect();
-        (self.is_positive() || self.is_bounded(&all))
-            && (0..MOST_VARIABLES).all(|variable| {
+        (self.is_definite() || self.is_bounded_by_loop_error(&all))
+            && (0..MAX_VARIABLES).all(|variable| {
                 let has = |&&at: &&usize| self.monomials[at].exponents[variable] > 0;
-                self.is_bounded(&all.iter().filter(has).copied().collect::<Vec<_>>())
+                self.is_bounded_by_loop_error(&all.iter().filter(has).copied().collect::<Vec<_>>())
             })
     }
 
-    /// Whether a coefficient is what rounding the expansion point has made of zero. Two arguments
-    /// differ by more than that point is off, so it is less than the terms above it.
+    /// True if a moment is within the rounding error of the expansion point, which the terms of
+    /// the next higher degree exceed for any argument but the expansion point itself.
     fn is_negligible(&self, at: usize) -> bool {
-        let of_pivot: f64 = (0..self.pivot.len())
+        let of_pivot: f64 = (0..self.expansion_point.len())
             .filter_map(|variable| {
                 let above = self.monomials[at].shifted(variable, 1)?;
                 let exponent = f64::from(above.exponents[variable]);
-                Some(exponent * (self.sum(&above).hi * self.pivot[variable]).abs())
+                Some(exponent * (self.sum(&above).hi * self.expansion_point[variable]).abs())
             })
             .sum();
         self.moments.sums[at].hi.abs() <= 2.0 * f64::EPSILON * of_pivot
     }
 
-    /// Whether the parts of the polynomial cancel little.
-    fn is_positive(&self) -> bool {
+    /// True for a sum of even powers with coefficients of one sign, and for a well-conditioned
+    /// definite quadratic form with a constant.
+    fn is_definite(&self) -> bool {
         let all = 0..self.monomials.len();
         let kept: Vec<usize> = all.filter(|&at| !self.is_negligible(at)).collect();
         let is_even = |at: usize| self.monomials[at].exponents.iter().all(|e| e % 2 == 0);
@@ -89,7 +94,7 @@ impl Expansion<'_> {
         if kept.iter().all(|&at| is_even(at)) {
             return true;
         }
-        let variables: Vec<usize> = (0..self.pivot.len())
+        let variables: Vec<usize> = (0..self.expansion_point.len())
             .filter(|&v| kept.iter().any(|&at| self.monomials[at].exponents[v] > 0))
             .collect();
         let is_quadratic = |&at: &usize| matches!(self.monomials[at].degree(), 0 | 2);
@@ -104,14 +109,14 @@ impl Expansion<'_> {
             let coefficient = of_both.map_or(0.0, |of_both| self.sum(&of_both).hi * sign);
             coefficient / (scales[i] * scales[j])
         };
-        let least = size as f64 / VALUES;
+        let least = size as f64 / VALUE_ERROR_FACTOR;
         kept.iter().all(is_quadratic)
             && is_positive_definite(size, |i, j| if i == j { 1.0 - least } else { entry(i, j) })
     }
 
-    /// Whether the parts of the polynomial of these monomials are bounded by the loop's error. What
-    /// is negligible counts as zero, but for the loop.
-    fn is_bounded(&self, monomials: &[usize]) -> bool {
+    /// True if the condition in the module header holds for these monomials. Negligible moments
+    /// count as zero in M, but not in A.
+    fn is_bounded_by_loop_error(&self, monomials: &[usize]) -> bool {
         let Moments { sums, products, .. } = self.moments;
         let product = |a: usize, b: usize| products[a * sums.len() + b];
         let read = monomials.iter().filter(|&&at| product(at, at) > 0.0);
@@ -122,47 +127,49 @@ impl Expansion<'_> {
         count < 2
             || is_positive_definite(all.len(), |i, j| {
                 let ((a, of_a), (b, of_b)) = (all[i], all[j]);
-                let of_form = VALUES * VALUES - if i == j { count as f64 } else { 0.0 };
-                let entry = ROOTS * ROOTS * product(a, b) + of_a * of_b * of_form;
+                let of_form = VALUE_ERROR_FACTOR * VALUE_ERROR_FACTOR
+                    - if i == j { count as f64 } else { 0.0 };
+                let entry =
+                    LOOP_ERROR_FACTOR * LOOP_ERROR_FACTOR * product(a, b) + of_a * of_b * of_form;
                 entry / (scale(i) * scale(j))
             })
     }
 }
 
-/// The variables that are measured from somewhere: those of which two successive powers are
-/// factors of otherwise equal monomials.
-pub(super) fn measured(monomials: &[Monomial], variables: usize) -> Vec<bool> {
-    let is_measured = |variable: usize| {
+/// The variables to expand around a point: those with two successive powers in otherwise equal
+/// monomials.
+pub(super) fn shifted_variables(monomials: &[Monomial], variables: usize) -> Vec<bool> {
+    let is_shifted = |variable: usize| {
         let has_lower = |monomial: &Monomial| {
             let lower = monomial.shifted(variable, -1);
             lower.is_some_and(|lower| monomials.contains(&lower))
         };
         monomials.iter().any(has_lower)
     };
-    (0..variables).map(is_measured).collect()
+    (0..variables).map(is_shifted).collect()
 }
 
-/// The expansion point of a sum, whose moments around zero are given, for the variables that are
-/// `measured`.
+/// The expansion point for the variables `is_shifted`, from the moments around zero.
 ///
-/// It is the vertex of a quadratic form, which for a sum of squares is the least-squares solution,
-/// and the least-squares solution for lines. Of each variable of other sums it is where the second
-/// highest power vanishes: the root of a line, the mean for a power of a distance.
-pub(super) fn expansion_point(expansion: &Expansion<'_>, measured: &[bool]) -> Vec<f64> {
+/// - Degree 2: the vertex of the quadratic form; for a sum of squares the least-squares solution.
+/// - Degree 1 in several variables: the least-squares solution.
+/// - Otherwise, for each variable: the point where the second highest coefficient vanishes, such as
+///   the root of a line or the mean for a power of a distance.
+pub(super) fn expansion_point(expansion: &Expansion<'_>, is_shifted: &[bool]) -> Vec<f64> {
     let Expansion { monomials, moments, .. } = expansion;
-    let all: Vec<usize> = (0..measured.len()).filter(|&variable| measured[variable]).collect();
+    let all: Vec<usize> = (0..is_shifted.len()).filter(|&variable| is_shifted[variable]).collect();
     let sum = |monomial: Option<Monomial>| match monomial {
         Some(monomial) => expansion.sum(&monomial),
         None => Bounded::ZERO,
     };
     let degree = monomials.iter().map(Monomial::degree).max().unwrap_or(0);
-    let found = match degree {
+    let solution = match degree {
         2 => {
             let hessian = |i: usize, j: usize| {
                 let sum = sum(Monomial::variable(all[i]).shifted(all[j], 1));
                 if i == j { sum + sum } else { sum }
             };
-            solved(all.len(), hessian, |i| -sum(Some(Monomial::variable(all[i]))))
+            solve(all.len(), hessian, |i| -sum(Some(Monomial::variable(all[i]))))
         }
         1 if all.len() > 1 => {
             let place = |monomial: Monomial| monomials.iter().position(|other| *other == monomial);
@@ -172,7 +179,7 @@ pub(super) fn expansion_point(expansion: &Expansion<'_>, measured: &[bool]) -> V
             };
             let column = |i: usize| Monomial::variable(all[i]);
             let products = |i: usize, j: usize| product(column(i), column(j));
-            solved(all.len(), products, |i| -product(Monomial::ONE, column(i)))
+            solve(all.len(), products, |i| -product(Monomial::ONE, column(i)))
         }
         _ => {
             let top = |&variable: &usize| {
@@ -186,11 +193,11 @@ pub(super) fn expansion_point(expansion: &Expansion<'_>, measured: &[bool]) -> V
             all.iter().map(top).collect()
         }
     };
-    let mut pivot = vec![0.0; measured.len()];
-    for (&variable, at) in all.iter().zip(found.unwrap_or_default()) {
+    let mut expansion_point = vec![0.0; is_shifted.len()];
+    for (&variable, at) in all.iter().zip(solution.unwrap_or_default()) {
         if at.is_finite() && at.abs() < LARGEST {
-            pivot[variable] = at;
+            expansion_point[variable] = at;
         }
     }
-    pivot
+    expansion_point
 }

@@ -1,4 +1,5 @@
-//! Data programs: what an iteration computes from data alone, the coefficients of its terms.
+//! Data programs: straight-line programs that compute the coefficients of an iteration's terms
+//! from data.
 
 use hashbrown::HashMap;
 
@@ -7,39 +8,39 @@ use crate::numeric::double_double::Bounded;
 use crate::op::{Op, eval};
 use crate::ssa::{Array, Node, Table};
 
-/// The number of a step of a data program.
+/// The index of a step of a data program.
 pub(super) type Datum = usize;
 
 /// A step of a data program.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Number(f64),
-    /// A coordinate of the expansion point.
-    Pivot(usize),
+    /// The coordinate of the expansion point for this variable.
+    ExpansionPoint(usize),
     /// The iteration number.
     Iteration,
-    /// A number of a table, of which each iteration reads another one.
+    /// An element of a table; the index moves with the iteration.
     Element {
         table: Table,
         base: i64,
         stride: i64,
     },
-    /// One of the inactive inputs, of which each iteration reads another one; when the form is
-    /// compared with its loop, a number of `sample`.
-    Row {
+    /// An inactive input; the index moves with the iteration. Translation validation uses the
+    /// numbers of `sample`.
+    InactiveInput {
         array: Array,
         sample: Table,
         base: i64,
         stride: i64,
     },
-    /// What is known before the loop around, and inactive; when the form is compared with its
-    /// loop, [`sample_of`] it.
-    Known(Node),
+    /// An inactive node that is visible before the loop around. Translation validation uses
+    /// [`sample_of`] it.
+    LiveIn(Node),
     Apply(Op, [Datum; 3]),
 }
 
-/// A straight-line program over data. Equal applications are shared; what is zero or one is
-/// folded.
+/// A straight-line program over data. Equal applications are shared; operations with zero and one
+/// are folded.
 #[derive(Default)]
 pub(super) struct Data {
     steps: Vec<Step>,
@@ -66,7 +67,7 @@ impl Data {
         datum
     }
 
-    /// The number that `datum` always is, if it is a constant.
+    /// The constant that `datum` is, if it is one.
     pub(super) fn number(&self, datum: Datum) -> Option<f64> {
         match self.steps[datum] {
             Step::Number(number) => Some(number),
@@ -74,16 +75,17 @@ impl Data {
         }
     }
 
-    /// Whether a coefficient changes from iteration to iteration.
+    /// True if a step changes from iteration to iteration.
     pub(super) fn changes(&self) -> bool {
-        let is_read =
-            |step: &Step| matches!(step, Step::Iteration | Step::Element { .. } | Step::Row { .. });
-        self.steps.iter().any(is_read)
+        let has_live_ins = |step: &Step| {
+            matches!(step, Step::Iteration | Step::Element { .. } | Step::InactiveInput { .. })
+        };
+        self.steps.iter().any(has_live_ins)
     }
 
-    /// Whether a step is known only in a call.
-    pub(super) fn is_read(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Row { .. } | Step::Known(_)))
+    /// True if a step is known only in a call.
+    pub(super) fn has_live_ins(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::InactiveInput { .. } | Step::LiveIn(_)))
     }
 
     pub(super) fn apply(&mut self, op: Op, args: &[Datum]) -> Datum {
@@ -95,7 +97,7 @@ impl Data {
             }
             (Op::Mul, [Some(0.0), _] | [_, Some(0.0)]) => return self.constant(0.0),
             (Op::Neg, [Some(number), _]) => return self.constant(-number),
-            // A rounded power would be one more error for each datum.
+            // A product is computed in double-double, a power is not.
             (Op::Powi, [_, Some(2.0)]) => return self.apply(Op::Mul, &[args[0], args[0]]),
             _ => {}
         }
@@ -111,8 +113,8 @@ impl Data {
         datum
     }
 
-    /// For each step whether it is never negative (`Some(true)`) or never positive, for any data that
-    /// are known only in a call, in all of `count` iterations.
+    /// The sign of each step in all of `count` iterations: `Some(true)` if it is never negative,
+    /// `Some(false)` if it is never positive. Live-ins and inactive inputs have an unknown sign.
     pub(super) fn signs(&self, count: u64) -> Vec<Option<bool>> {
         let mut signs: Vec<Option<bool>> = Vec::new();
         for step in &self.steps {
@@ -126,10 +128,10 @@ impl Data {
                         index.and_then(|index| table.get(index)).map(|&bits| f64::from_bits(bits))
                     };
                     let all = |is: fn(f64) -> bool| (0..count).all(|i| element(i).is_some_and(is));
-                    let is_known = [all(|x| x >= 0.0), all(|x| x <= 0.0)];
-                    is_known.iter().position(|&is| is).map(|at| at == 0)
+                    let is_datum = [all(|x| x >= 0.0), all(|x| x <= 0.0)];
+                    is_datum.iter().position(|&is| is).map(|at| at == 0)
                 }
-                Step::Pivot(_) | Step::Row { .. } | Step::Known(_) => None,
+                Step::ExpansionPoint(_) | Step::InactiveInput { .. } | Step::LiveIn(_) => None,
                 Step::Apply(op, [a, b, c]) => {
                     let equal = |one: Option<bool>, other| one.filter(|_| one == other);
                     match op {
@@ -149,10 +151,10 @@ impl Data {
         signs
     }
 
-    /// The sign of `a · b`, where `signs` are those of their factors: a square is not negative.
+    /// The sign of `a · b` from the signs of their factors; squares are never negative.
     fn product_sign(&self, a: Datum, b: Datum, signs: &[Option<bool>]) -> Option<bool> {
-        /// The most factors that are looked at.
-        const MOST_FACTORS: usize = 16;
+        /// The largest number of factors.
+        const MAX_FACTORS: usize = 16;
         let (mut pending, mut single) = (vec![a, b], Vec::new());
         while let Some(factor) = pending.pop() {
             match self.steps[factor] {
@@ -162,31 +164,36 @@ impl Data {
                     None => single.push(factor),
                 },
             }
-            if pending.len() + single.len() > MOST_FACTORS {
+            if pending.len() + single.len() > MAX_FACTORS {
                 return None;
             }
         }
         single.into_iter().try_fold(true, |sign, factor| Some(sign == signs[factor]?))
     }
 
-    /// Computes all steps for iteration number `iteration` around `pivot`, with samples for what is
-    /// known only in a call.
-    pub(super) fn evaluate(&self, iteration: u64, pivot: &[f64], values: &mut Vec<Bounded>) {
+    /// Computes all steps of an iteration around `expansion_point`, with samples for live-ins and
+    /// inactive inputs.
+    pub(super) fn evaluate(
+        &self,
+        iteration: u64,
+        expansion_point: &[f64],
+        values: &mut Vec<Bounded>,
+    ) {
         values.clear();
         for step in &self.steps {
             let value = match step {
                 Step::Number(number) => Bounded::exact(*number),
-                Step::Pivot(variable) => {
-                    Bounded::exact(pivot.get(*variable).copied().unwrap_or(0.0))
+                Step::ExpansionPoint(variable) => {
+                    Bounded::exact(expansion_point.get(*variable).copied().unwrap_or(0.0))
                 }
                 Step::Iteration => Bounded::exact(iteration as f64),
                 Step::Element { table, base, stride }
-                | Step::Row { sample: table, base, stride, .. } => {
+                | Step::InactiveInput { sample: table, base, stride, .. } => {
                     let index = usize::try_from(base + stride * iteration as i64).ok();
                     let bits = index.and_then(|index| table.get(index));
                     Bounded::exact(bits.map_or(f64::NAN, |&bits| f64::from_bits(bits)))
                 }
-                Step::Known(node) => Bounded::exact(sample_of(*node)),
+                Step::LiveIn(node) => Bounded::exact(sample_of(*node)),
                 Step::Apply(op, args) => applied(*op, args.map(|arg| values[arg])),
             };
             values.push(value);
@@ -194,7 +201,7 @@ impl Data {
     }
 }
 
-/// What is computed from data, in double-double where that is a rational function or a power of e.
+/// Applies `op`, in double-double if it is an arithmetic operation or the exponential.
 fn applied(op: Op, [a, b, c]: [Bounded; 3]) -> Bounded {
     match op {
         Op::Add => a + b,
@@ -207,12 +214,12 @@ fn applied(op: Op, [a, b, c]: [Bounded; 3]) -> Bounded {
         Op::Select => c,
         Op::Recip => Bounded::ONE / a,
         Op::Exp => exponential(a),
-        // As the loop rounds it.
+        // Rounded as in the loop.
         _ => Bounded::exact(eval(op, [a.hi, b.hi, c.hi])),
     }
 }
 
-/// The exponential function, beyond the range of [`Bounded::exp`] too.
+/// The exponential function, also out of the range of [`Bounded::exp`].
 fn exponential(a: Bounded) -> Bounded {
     const SQUARINGS: i32 = 3;
     if a.hi < -2000.0 {
@@ -222,13 +229,13 @@ fn exponential(a: Bounded) -> Bounded {
     (0..SQUARINGS).fold(power, |power, _| power * power)
 }
 
-/// Numbers of moderate size for the inputs of an array.
+/// Sample numbers of moderate size for the inputs of an array.
 pub(super) fn sample(array: Array, count: u32) -> Table {
     let number = |at: u32| (1.7 * f64::from(at) + array.index() as f64).sin() + 0.25;
     (0..count).map(|at| number(at).to_bits()).collect()
 }
 
-/// A number of moderate size for a node.
+/// A sample number of moderate size for a node.
 pub(super) fn sample_of(node: Node) -> f64 {
     (1.3 * node.index() as f64).sin() + 1.5
 }

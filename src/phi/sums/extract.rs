@@ -1,37 +1,37 @@
-//! Extraction: a walk through the body of a loop that finds each value as a polynomial of what is
-//! invariant, with coefficients that a data program computes.
+//! Extraction: one walk through a loop body finds each value as a polynomial of invariants, with
+//! coefficients that a data program computes.
 //!
-//! The largest invariant expressions are the variables. Beside nodes these are their inverses, as
-//! it is divided by them, and their exponentials: exp(u + c) is exp(u) times the datum exp(c).
+//! The variables are the largest invariant expressions; beside nodes these are their reciprocals,
+//! from divisions, and their exponentials: exp(u + c) is exp(u) times the datum exp(c).
 
 use hashbrown::{HashMap, HashSet};
 
 use super::data::{Data, Datum, Step, sample};
-use super::polynomial::{MOST_VARIABLES, Monomial, Polynomial};
+use super::polynomial::{MAX_VARIABLES, Monomial, Polynomial};
 use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::phi::reason::SumReason;
-use crate::phi::recurrence::{Body, is_inside, movable};
+use crate::phi::recurrence::{Body, is_inside, movable_steps};
 use crate::ssa::{Access, ArrayData, Def, Graph, Item, Nest, Node, Region};
 
-/// What of an invariant node a variable is.
+/// The function of an invariant node that a variable is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Of {
-    Itself,
-    Inverse,
-    Exponential,
-    /// The inverse of the exponential.
-    Decay,
+pub(super) enum Transform {
+    Identity,
+    Reciprocal,
+    Exp,
+    /// The exponential of the negated node.
+    ExpNeg,
 }
 
-impl Of {
-    /// The inverse of it.
-    pub(super) fn inverse(self) -> Of {
+impl Transform {
+    /// The reciprocal of the transformed node, as a transform.
+    pub(super) fn reciprocal(self) -> Transform {
         match self {
-            Of::Itself => Of::Inverse,
-            Of::Inverse => Of::Itself,
-            Of::Exponential => Of::Decay,
-            Of::Decay => Of::Exponential,
+            Transform::Identity => Transform::Reciprocal,
+            Transform::Reciprocal => Transform::Identity,
+            Transform::Exp => Transform::ExpNeg,
+            Transform::ExpNeg => Transform::Exp,
         }
     }
 }
@@ -40,52 +40,60 @@ impl Of {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Variable {
     pub(super) node: Node,
-    pub(super) of: Of,
+    pub(super) transform: Transform,
 }
 
-/// The loop whose body is walked through, and what is known of its graph.
+/// The loop to be closed, and analyses of its graph.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct LoopContext<'a> {
     pub(super) graph: &'a Graph,
     pub(super) nest: &'a Nest,
     pub(super) region: Region,
-    /// The loop before which data are known, if that is not compile time: inactive values.
+    /// The loop before which inactive live-ins count as data; `None` allows constants only.
     pub(super) outer: Option<Region>,
-    /// Which nodes depend on nothing but constants, inactive inputs and iteration numbers.
-    pub(super) passive: &'a PrimaryMap<Node, bool>,
+    /// True for nodes that depend on constants, inactive inputs and iteration numbers alone.
+    pub(super) inactive: &'a PrimaryMap<Node, bool>,
 }
 
 /// A walk through the body of a loop.
 pub(super) struct Extraction<'a> {
-    place: Place<'a>,
+    context: LoopContext<'a>,
     pub(super) data: Data,
     pub(super) variables: Vec<Variable>,
-    /// The variables that are measured from the expansion point.
-    pivots: Vec<bool>,
+    /// True for variables that are expanded around a point.
+    is_shifted: Vec<bool>,
+    /// The largest number of variables.
     limit: usize,
+    /// The polynomials of entry φs and of the steps so far.
     polynomials: HashMap<Node, Polynomial>,
+    /// The steps so far that are invariant.
     invariant: HashSet<Node>,
+    /// The datum of the iteration number.
     number: Option<Datum>,
 }
 
 impl<'a> Extraction<'a> {
-    /// A walk that measures the variables for which `pivots` says so from an expansion point.
-    pub(super) fn new(place: Place<'a>, pivots: &[bool], limit: usize) -> Extraction<'a> {
-        let pivots = pivots.to_vec();
+    /// A walk that expands the variables `is_shifted` around a point, of at most `limit` variables.
+    pub(super) fn new(
+        context: LoopContext<'a>,
+        is_shifted: &[bool],
+        limit: usize,
+    ) -> Extraction<'a> {
+        let is_shifted = is_shifted.to_vec();
         let (polynomials, invariant) = (HashMap::new(), HashSet::new());
         let (data, variables, number) = (Data::default(), Vec::new(), None);
-        Extraction { place, data, variables, pivots, limit, polynomials, invariant, number }
+        Extraction { context, data, variables, is_shifted, limit, polynomials, invariant, number }
     }
 
-    /// The polynomial of `wanted`, a node that the end of the body sees; the walk goes through
-    /// the nodes that are `needed`.
+    /// The polynomial of `wanted`, a node visible at the end of the body, which depends on
+    /// `needed`.
     pub(super) fn polynomial(
         &mut self,
         body: &Body,
         needed: &HashSet<Node>,
         wanted: Node,
     ) -> Result<Polynomial, SumReason> {
-        let Place { graph, region, .. } = self.place;
+        let LoopContext { graph, region, .. } = self.context;
         for (entry, number) in graph.entries(region).iter().zip(0..) {
             let monomial = Monomial { carried: Some(number), ..Monomial::ONE };
             let one = self.data.constant(1.0);
@@ -113,9 +121,9 @@ impl<'a> Extraction<'a> {
         self.value(wanted)
     }
 
-    /// Whether `node`, a step, is the same in all iterations and no datum.
+    /// True if the step `node` is invariant and no datum.
     fn is_invariant_step(&self, node: Node) -> bool {
-        let Place { graph, nest, region, .. } = self.place;
+        let LoopContext { graph, nest, region, .. } = self.context;
         let is_same = |arg: &Node| {
             let is_constant = graph.constant(*arg).is_some();
             is_constant || self.invariant.contains(arg) || !is_inside(nest, *arg, region)
@@ -123,49 +131,49 @@ impl<'a> Extraction<'a> {
         match graph.nodes[node].def {
             Def::Apply(..) => {
                 let args = graph.operands(node);
-                args.iter().all(is_same) && !args.iter().all(|&arg| self.is_known(arg))
+                args.iter().all(is_same) && !args.iter().all(|&arg| self.is_datum(arg))
             }
             Def::Element(access) => {
                 let strides = &graph.accesses[access].strides;
                 let is_fixed = |&(of, stride): &(Region, i32)| of != region || stride == 0;
-                strides.iter().all(is_fixed) && !self.is_row(access)
+                strides.iter().all(is_fixed) && !self.reads_inactive_inputs(access)
             }
             _ => false,
         }
     }
 
-    /// Whether `node` is a number, or known before the loop around and inactive.
-    fn is_known(&self, node: Node) -> bool {
-        self.place.graph.constant(node).is_some()
-            || self.is_before(node)
+    /// True if `node` is a datum: a constant, an inactive live-in, or computed from data.
+    fn is_datum(&self, node: Node) -> bool {
+        self.context.graph.constant(node).is_some()
+            || self.is_before_outer(node)
             || self.polynomials.get(&node).is_some_and(|of| of.as_datum().is_some())
     }
 
-    /// Whether `node` is inactive, and visible before the loop before which data are known.
-    fn is_before(&self, node: Node) -> bool {
-        let Place { graph, nest, outer, passive, .. } = self.place;
+    /// True if `node` is inactive and visible before the loop `outer`.
+    fn is_before_outer(&self, node: Node) -> bool {
+        let LoopContext { graph, nest, outer, inactive, .. } = self.context;
         let is_outside = |outer| !is_inside(nest, node, outer);
-        graph.constant(node).is_none() && passive[node] && outer.is_some_and(is_outside)
+        graph.constant(node).is_none() && inactive[node] && outer.is_some_and(is_outside)
     }
 
-    /// Whether the elements that `access` reads are inactive inputs, of which only the loop itself
-    /// chooses.
-    fn is_row(&self, access: Access) -> bool {
-        let Place { graph, region, outer, .. } = self.place;
+    /// True if `access` reads inactive inputs by an index that no other loop moves.
+    fn reads_inactive_inputs(&self, access: Access) -> bool {
+        let LoopContext { graph, region, outer, .. } = self.context;
         let data = &graph.accesses[access];
         let is_own = |&(of, stride): &(Region, i32)| stride == 0 || of == region;
-        let is_given = match graph.arrays[data.array] {
+        let is_inactive = match graph.arrays[data.array] {
             ArrayData::Inputs { first, .. } => !graph.is_active(first),
             _ => false,
         };
-        outer.is_some() && is_given && data.strides.iter().all(is_own)
+        outer.is_some() && is_inactive && data.strides.iter().all(is_own)
     }
 
+    /// The polynomial of `node`.
     fn value(&mut self, node: Node) -> Result<Polynomial, SumReason> {
         if let Some(polynomial) = self.polynomials.get(&node) {
             return Ok(polynomial.clone());
         }
-        let Place { graph, nest, region, .. } = self.place;
+        let LoopContext { graph, nest, region, .. } = self.context;
         if let Some(number) = graph.constant(node) {
             return Ok(self.number(number));
         }
@@ -173,8 +181,8 @@ impl<'a> Extraction<'a> {
             let number = *self.number.get_or_insert_with(|| self.data.push(Step::Iteration));
             return Ok(Polynomial::of(Monomial::ONE, number));
         }
-        if self.is_before(node) {
-            let datum = self.data.push(Step::Known(node));
+        if self.is_before_outer(node) {
+            let datum = self.data.push(Step::LiveIn(node));
             let polynomial = Polynomial::of(Monomial::ONE, datum);
             self.polynomials.insert(node, polynomial.clone());
             return Ok(polynomial);
@@ -182,7 +190,7 @@ impl<'a> Extraction<'a> {
         if is_inside(nest, node, region) && !self.invariant.contains(&node) {
             return Err(SumReason::DataOfCall);
         }
-        self.variable(node, Of::Itself)
+        self.variable(node, Transform::Identity)
     }
 
     fn number(&mut self, number: f64) -> Polynomial {
@@ -192,33 +200,33 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    /// The variable that is `of` an invariant node.
-    fn variable(&mut self, node: Node, of: Of) -> Result<Polynomial, SumReason> {
-        let Place { graph, nest, region, .. } = self.place;
-        if movable(graph, nest, node, |inside| inside == region).is_none() {
+    /// The variable that is `transform` of an invariant node.
+    fn variable(&mut self, node: Node, transform: Transform) -> Result<Polynomial, SumReason> {
+        let LoopContext { graph, nest, region, .. } = self.context;
+        if movable_steps(graph, nest, node, |inside| inside == region).is_none() {
             return Err(SumReason::DataOfCall);
         }
-        let variable = Variable { node, of };
+        let variable = Variable { node, transform };
         let known = self.variables.iter().position(|&known| known == variable);
         let number = known.unwrap_or_else(|| {
             self.variables.push(variable);
             self.variables.len() - 1
         });
-        let limit = self.limit.min(MOST_VARIABLES);
+        let limit = self.limit.min(MAX_VARIABLES);
         if number >= limit {
             return Err(SumReason::Variables(limit));
         }
         let one = self.data.constant(1.0);
         let own = Polynomial::of(Monomial::variable(number), one);
-        if !self.pivots.get(number).is_some_and(|&is_shifted| is_shifted) {
+        if !self.is_shifted.get(number).is_some_and(|&is_shifted| is_shifted) {
             return Ok(own);
         }
-        let pivot = self.data.push(Step::Pivot(number));
-        Ok(own.plus(&Polynomial::of(Monomial::ONE, pivot), &mut self.data))
+        let expansion_point = self.data.push(Step::ExpansionPoint(number));
+        Ok(own.plus(&Polynomial::of(Monomial::ONE, expansion_point), &mut self.data))
     }
 
     fn step(&mut self, node: Node) -> Result<Polynomial, SumReason> {
-        match self.place.graph.nodes[node].def {
+        match self.context.graph.nodes[node].def {
             Def::Apply(op, args) => self.applied(op, &args[..op.arity()]),
             Def::Element(access) => self.element(access),
             _ => Err(SumReason::InnerLoop),
@@ -226,17 +234,17 @@ impl<'a> Extraction<'a> {
     }
 
     fn applied(&mut self, op: Op, args: &[Node]) -> Result<Polynomial, SumReason> {
-        // To divide by what is invariant is to multiply by its inverse.
+        // A quotient by an invariant is a product with its reciprocal.
         if let (Op::Div, &[dividend, divisor]) = (op, args)
             && self.is_variable(divisor)
         {
-            let inverse = self.variable(divisor, Of::Inverse)?;
+            let inverse = self.variable(divisor, Transform::Reciprocal)?;
             return self.value(dividend)?.times(&inverse, &mut self.data);
         }
         if let (Op::Recip, &[divisor]) = (op, args)
             && self.is_variable(divisor)
         {
-            return self.variable(divisor, Of::Inverse);
+            return self.variable(divisor, Transform::Reciprocal);
         }
         let values = args.iter().map(|&arg| self.value(arg)).collect::<Result<Vec<_>, _>>()?;
         let data = &mut self.data;
@@ -286,30 +294,30 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    /// The quotient of a polynomial by a monomial: a product with the inverses of its variables.
+    /// The quotient of a polynomial by a monomial: a product with the reciprocals of its variables.
     fn over(&mut self, dividend: Polynomial, by: &Monomial) -> Result<Polynomial, SumReason> {
         let mut quotient = dividend;
-        for number in 0..MOST_VARIABLES {
+        for number in 0..MAX_VARIABLES {
             for _ in 0..by.exponents[number] {
-                let Variable { node, of } = self.variables[number];
-                let inverse = self.variable(node, of.inverse())?;
+                let Variable { node, transform } = self.variables[number];
+                let inverse = self.variable(node, transform.reciprocal())?;
                 quotient = quotient.times(&inverse, &mut self.data)?;
             }
         }
         Ok(quotient)
     }
 
-    /// Whether `node` is a variable, or would be one.
+    /// True if `node` is invariant and no datum.
     fn is_variable(&self, node: Node) -> bool {
-        let Place { graph, nest, region, .. } = self.place;
+        let LoopContext { graph, nest, region, .. } = self.context;
         graph.constant(node).is_none()
-            && !self.is_before(node)
+            && !self.is_before_outer(node)
             && !self.polynomials.contains_key(&node)
             && (self.invariant.contains(&node) || !is_inside(nest, node, region))
     }
 
-    /// The exponential of a datum and variables added to or subtracted from each other: the
-    /// product of their exponentials.
+    /// The exponential of a sum of a datum and of variables with coefficients ±1: the product of
+    /// their exponentials.
     fn exponential(&mut self, exponent: &Polynomial) -> Result<Polynomial, SumReason> {
         let mut product = match exponent.coefficient(&Monomial::ONE) {
             Some(datum) => Polynomial::of(Monomial::ONE, self.data.apply(Op::Exp, &[datum])),
@@ -317,13 +325,18 @@ impl<'a> Extraction<'a> {
         };
         for &(monomial, factor) in exponent.terms() {
             let variable = (0..self.variables.len()).find(|&at| monomial == Monomial::variable(at));
-            // An exponential of the difference from an expansion point is another one.
-            let shifted = |at: &usize| self.pivots.get(*at).is_some_and(|&is_shifted| is_shifted);
+            // A variable with exponentials is not expanded around a point.
+            let shifted =
+                |at: &usize| self.is_shifted.get(*at).is_some_and(|&is_shifted| is_shifted);
             let variable = variable.filter(|at| !shifted(at)).map(|at| self.variables[at]);
             let power = match (variable, self.data.number(factor)) {
                 _ if monomial == Monomial::ONE => continue,
-                (Some(Variable { node, of: Of::Itself }), Some(1.0)) => (node, Of::Exponential),
-                (Some(Variable { node, of: Of::Itself }), Some(-1.0)) => (node, Of::Decay),
+                (Some(Variable { node, transform: Transform::Identity }), Some(1.0)) => {
+                    (node, Transform::Exp)
+                }
+                (Some(Variable { node, transform: Transform::Identity }), Some(-1.0)) => {
+                    (node, Transform::ExpNeg)
+                }
                 _ => return Err(SumReason::NotPolynomial(Op::Exp)),
             };
             let power = self.variable(power.0, power.1)?;
@@ -333,7 +346,7 @@ impl<'a> Extraction<'a> {
     }
 
     fn element(&mut self, access: Access) -> Result<Polynomial, SumReason> {
-        let Place { graph, region, .. } = self.place;
+        let LoopContext { graph, region, .. } = self.context;
         let data = &graph.accesses[access];
         let moving: Vec<(Region, i32)> =
             data.strides.iter().copied().filter(|&(_, stride)| stride != 0).collect();
@@ -344,8 +357,13 @@ impl<'a> Extraction<'a> {
             ArrayData::Constants(table) if matches!(moving[..], [(of, _)] if of == region) => {
                 Step::Element { table: table.clone(), base, stride }
             }
-            &ArrayData::Inputs { count, .. } if self.is_row(access) => {
-                Step::Row { array: data.array, sample: sample(data.array, count), base, stride }
+            &ArrayData::Inputs { count, .. } if self.reads_inactive_inputs(access) => {
+                Step::InactiveInput {
+                    array: data.array,
+                    sample: sample(data.array, count),
+                    base,
+                    stride,
+                }
             }
             _ => return Err(SumReason::DataOfCall),
         };
@@ -354,7 +372,7 @@ impl<'a> Extraction<'a> {
     }
 }
 
-/// Whether an entry φ is in it.
+/// True if an entry φ occurs in it.
 fn is_carried(polynomial: &Polynomial) -> bool {
     polynomial.terms().iter().any(|(monomial, _)| monomial.carried.is_some())
 }

@@ -1,9 +1,9 @@
-//! Closed forms of sums, and the ways to write them: as nodes in working precision, as the program
-//! of a routine, and as a number, for translation validation.
+//! Closed forms of sums, and their lowering: to nodes in working precision, or to the program of a
+//! routine.
 
 use hashbrown::HashMap;
 
-use super::extract::{Of, Variable};
+use super::extract::{Transform, Variable};
 use super::polynomial::Monomial;
 use crate::numeric::double_double::Bounded;
 use crate::numeric::{Instruction, Polynomial, Program, Slot};
@@ -12,12 +12,12 @@ use crate::phi::reason::SumReason;
 use crate::phi::version::Cursor;
 use crate::ssa::{Def, Graph, Node, PlaceId};
 
-/// A coefficient: a number that was folded, or a node before the loop that computes it in a call.
+/// A coefficient: a folded number, or nodes before the loop that compute it in a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Coefficient {
     Number(Bounded),
     Node(Node),
-    /// The words and the error bound of a double-double.
+    /// The high-order word, the low-order word and the error bound of a double-double.
     DoubleDouble([Node; 3]),
 }
 
@@ -26,17 +26,19 @@ impl Coefficient {
         matches!(self, Coefficient::Number(number) if number.is_zero())
     }
 
-    fn write<T: Target>(self, target: &mut T) -> Result<T::Value, SumReason> {
+    fn lower<T: Target>(self, target: &mut T) -> Result<T::Value, SumReason> {
         match self {
             Coefficient::Number(number) => target.number(number),
-            Coefficient::Node(node) => target.variable(Variable { node, of: Of::Itself }),
+            Coefficient::Node(node) => {
+                target.variable(Variable { node, transform: Transform::Identity })
+            }
             Coefficient::DoubleDouble(words) => target.double_double(words),
         }
     }
 }
 
-/// A sum in closed form:
-/// `(begin + first) · factor + Π factors · Σ moments · Π (variable - pivot)^exponent`.
+/// A sum in closed form: `(start_number + start_node) · factor
+/// + Π factors · Σ moments · Π (variable - expansion_point)^exponent`.
 #[derive(Clone)]
 pub(super) struct Sum {
     pub(super) variables: Vec<Variable>,
@@ -44,18 +46,19 @@ pub(super) struct Sum {
     pub(super) factors: Vec<(usize, u8)>,
     pub(super) monomials: Vec<Monomial>,
     pub(super) moments: Vec<Coefficient>,
-    /// The expansion point; zero for variables that have no coordinate.
-    pub(super) pivot: Vec<Coefficient>,
-    /// What the sum begins with: a number, or a node.
-    pub(super) begin: f64,
-    /// Whether that number is among the moments.
-    pub(super) is_begun: bool,
-    pub(super) first: Option<Node>,
-    /// What that is multiplied by.
+    /// The expansion point; missing coordinates are zero.
+    pub(super) expansion_point: Vec<Coefficient>,
+    /// The first value of the sum, if it is a constant; zero if it is a node.
+    pub(super) start_number: f64,
+    /// True if `start_number` is included in the moments.
+    pub(super) start_is_moment: bool,
+    /// The first value of the sum, if it is no constant.
+    pub(super) start_node: Option<Node>,
+    /// The factor of the first value.
     pub(super) factor: Bounded,
 }
 
-/// Where a closed form is written.
+/// The target of lowering a closed form.
 pub(super) trait Target {
     type Value: Copy;
     fn number(&mut self, number: Bounded) -> Result<Self::Value, SumReason>;
@@ -65,23 +68,23 @@ pub(super) trait Target {
 }
 
 impl Sum {
-    /// The same with these moments.
+    /// This sum with other moments and another factor of the first value.
     pub(super) fn with_moments(&self, factor: Bounded, moments: &[Bounded]) -> Sum {
         let moments = moments.iter().map(|&moment| Coefficient::Number(moment)).collect();
         Sum { factor, moments, ..self.clone() }
     }
 
-    /// The nodes that its terms depend on, without what is a factor of all.
-    pub(super) fn summed(&self) -> impl Iterator<Item = Node> {
+    /// The nodes of the variables in its monomials, without common factors.
+    pub(super) fn monomial_nodes(&self) -> impl Iterator<Item = Node> {
         let is_summed = |at: usize| self.monomials.iter().any(|of| of.exponents[at] > 0);
         let variables = self.variables.iter().enumerate();
         variables.filter(move |&(at, _)| is_summed(at)).map(|(_, variable)| variable.node)
     }
 
-    /// The nodes that it depends on.
+    /// The nodes of all variables, and of the first value.
     pub(super) fn nodes(&self) -> Vec<Node> {
         let mut nodes: Vec<Node> = Vec::new();
-        for node in self.variables.iter().map(|variable| variable.node).chain(self.first) {
+        for node in self.variables.iter().map(|variable| variable.node).chain(self.start_node) {
             if !nodes.contains(&node) {
                 nodes.push(node);
             }
@@ -89,50 +92,53 @@ impl Sum {
         nodes
     }
 
-    /// The number of additions and multiplications of a form in working precision.
+    /// The number of additions and multiplications in working precision, approximately.
     pub(super) fn steps(&self) -> u64 {
         (2 * self.monomials.len() + self.variables.len() + self.factors.len()) as u64
     }
 
-    /// Writes the form.
-    pub(super) fn write<T: Target>(&self, target: &mut T) -> Result<T::Value, SumReason> {
+    /// Lowers the closed form to `target`.
+    pub(super) fn lower<T: Target>(&self, target: &mut T) -> Result<T::Value, SumReason> {
         let mut differences = Vec::new();
         for (number, &variable) in self.variables.iter().enumerate() {
-            // A factor is not measured from anywhere.
+            // A common factor is not expanded around a point.
             if !self.monomials.iter().any(|monomial| monomial.exponents[number] > 0) {
                 differences.push(None);
                 continue;
             }
             let mut value = target.variable(variable)?;
-            if let Some(pivot) = self.pivot.get(number).filter(|pivot| !pivot.is_zero()) {
-                let pivot = pivot.write(target)?;
-                value = target.apply(Op::Sub, [value, pivot])?;
+            if let Some(expansion_point) =
+                self.expansion_point.get(number).filter(|point| !point.is_zero())
+            {
+                let expansion_point = expansion_point.lower(target)?;
+                value = target.apply(Op::Sub, [value, expansion_point])?;
             }
             differences.push(Some(value));
         }
         let all: Vec<usize> = (0..self.monomials.len()).collect();
-        let mut form = self.nested(target, &all, &differences)?;
+        // The polynomial, then the common factors, then the first value.
+        let mut form = self.horner(target, &all, &differences)?;
         for &(variable, exponent) in &self.factors {
             let Some(mut product) = form else { break };
             for _ in 0..exponent {
-                let Variable { node, of } = self.variables[variable];
-                let (op, of) = match of {
-                    Of::Inverse => (Op::Div, Of::Itself),
-                    Of::Decay => (Op::Div, Of::Exponential),
-                    of => (Op::Mul, of),
+                let Variable { node, transform } = self.variables[variable];
+                let (op, transform) = match transform {
+                    Transform::Reciprocal => (Op::Div, Transform::Identity),
+                    Transform::ExpNeg => (Op::Div, Transform::Exp),
+                    transform => (Op::Mul, transform),
                 };
-                let factor = target.variable(Variable { node, of })?;
+                let factor = target.variable(Variable { node, transform })?;
                 product = target.apply(op, [product, factor])?;
             }
             form = Some(product);
         }
-        let begin = if self.is_begun { 0.0 } else { self.begin };
-        let begin = self.factor * Bounded::exact(begin);
-        let first = match self.first {
-            None if begin.is_zero() => None,
-            None => Some(target.number(begin)?),
+        let start = if self.start_is_moment { 0.0 } else { self.start_number };
+        let start = self.factor * Bounded::exact(start);
+        let first = match self.start_node {
+            None if start.is_zero() => None,
+            None => Some(target.number(start)?),
             Some(node) => {
-                let first = target.variable(Variable { node, of: Of::Itself })?;
+                let first = target.variable(Variable { node, transform: Transform::Identity })?;
                 if self.factor == Bounded::ONE {
                     Some(first)
                 } else {
@@ -149,7 +155,7 @@ impl Sum {
     }
 
     /// The sum of these monomials times their moments, by Horner's rule.
-    fn nested<T: Target>(
+    fn horner<T: Target>(
         &self,
         target: &mut T,
         monomials: &[usize],
@@ -157,7 +163,7 @@ impl Sum {
     ) -> Result<Option<T::Value>, SumReason> {
         let Some((&variable, rest)) = variables.split_first() else {
             let moment = monomials.first().map(|&at| self.moments[at]);
-            return moment.filter(|moment| !moment.is_zero()).map(|m| m.write(target)).transpose();
+            return moment.filter(|moment| !moment.is_zero()).map(|m| m.lower(target)).transpose();
         };
         let number = self.variables.len() - variables.len();
         let exponent = |at: usize| self.monomials[at].exponents[number];
@@ -169,7 +175,7 @@ impl Sum {
             if let (Some(sum), Some(variable)) = (form, variable) {
                 form = Some(target.apply(Op::Mul, [sum, variable])?);
             }
-            let inner = self.nested(target, &inner, rest)?;
+            let inner = self.horner(target, &inner, rest)?;
             form = match (form, inner) {
                 (Some(form), Some(inner)) => Some(target.apply(Op::Add, [form, inner])?),
                 (form, inner) => form.or(inner),
@@ -183,42 +189,42 @@ impl Sum {
         &self,
         is_differentiated: impl Fn(Node) -> bool,
     ) -> Result<(Polynomial, Vec<Node>), SumReason> {
-        let mut routine = Writer::default();
-        let start = match self.first {
-            Some(node) => routine.variable(Variable { node, of: Of::Itself })?,
+        let mut routine = ProgramBuilder::default();
+        let start = match self.start_node {
+            Some(node) => routine.variable(Variable { node, transform: Transform::Identity })?,
             None => routine.number(Bounded::ZERO)?,
         };
-        let value = self.write(&mut routine)?;
+        let value = self.lower(&mut routine)?;
         let (program, inputs, differentiated) = routine.finish(is_differentiated);
         let polynomial = Polynomial::new(program, start, value, differentiated);
         Ok((polynomial.map_err(|_| SumReason::TooManySteps)?, inputs))
     }
 }
 
-/// Writes nodes before a loop.
-pub(super) struct Nodes<'a> {
+/// Lowers to nodes before a loop.
+pub(super) struct NodeBuilder<'a> {
     pub(super) graph: &'a mut Graph,
     pub(super) cursor: &'a mut Cursor,
     pub(super) place: Option<PlaceId>,
-    /// For each node what it is before the loop.
+    /// Pairs of a node in the loop and its copy before it.
     pub(super) moved: Vec<(Node, Node)>,
 }
 
-impl Target for Nodes<'_> {
+impl Target for NodeBuilder<'_> {
     type Value = Node;
 
     fn number(&mut self, number: Bounded) -> Result<Node, SumReason> {
         Ok(self.graph.push_const(number.hi.to_bits()))
     }
 
-    fn variable(&mut self, Variable { node, of }: Variable) -> Result<Node, SumReason> {
+    fn variable(&mut self, Variable { node, transform }: Variable) -> Result<Node, SumReason> {
         let known = self.moved.iter().find(|(before, _)| *before == node);
         let node = known.map_or(node, |&(_, moved)| moved);
-        match of {
-            Of::Itself => Ok(node),
-            Of::Exponential => self.apply(Op::Exp, [node, node]),
-            Of::Inverse => self.apply(Op::Recip, [node, node]),
-            Of::Decay => {
+        match transform {
+            Transform::Identity => Ok(node),
+            Transform::Exp => self.apply(Op::Exp, [node, node]),
+            Transform::Reciprocal => self.apply(Op::Recip, [node, node]),
+            Transform::ExpNeg => {
                 let negative = self.apply(Op::Neg, [node, node])?;
                 self.apply(Op::Exp, [negative, negative])
             }
@@ -234,15 +240,15 @@ impl Target for Nodes<'_> {
     }
 }
 
-/// Writes the program of a routine.
+/// Lowers to the program of a routine.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct ProgramBuilder {
     program: Program,
     inputs: Vec<Node>,
     slots: HashMap<Variable, Slot>,
 }
 
-impl Writer {
+impl ProgramBuilder {
     fn push(&mut self, instruction: Instruction) -> Result<Slot, SumReason> {
         self.program.push(instruction).map_err(|_| SumReason::TooManySteps)
     }
@@ -252,19 +258,19 @@ impl Writer {
         self.program.add_input()
     }
 
-    /// The program with its inputs, and those to differentiate by.
+    /// The program, its inputs, and the numbers of the differentiated ones.
     pub(super) fn finish(
         self,
         is_differentiated: impl Fn(Node) -> bool,
     ) -> (Program, Vec<Node>, Vec<u32>) {
-        let Writer { program, inputs, .. } = self;
+        let ProgramBuilder { program, inputs, .. } = self;
         let numbered = (0u32..).zip(&inputs).filter(|(_, input)| is_differentiated(**input));
         let differentiated = numbered.map(|(number, _)| number).collect();
         (program, inputs, differentiated)
     }
 }
 
-impl Target for Writer {
+impl Target for ProgramBuilder {
     type Value = Slot;
 
     fn number(&mut self, number: Bounded) -> Result<Slot, SumReason> {
@@ -280,18 +286,19 @@ impl Target for Writer {
         if let Some(&slot) = self.slots.get(&variable) {
             return Ok(slot);
         }
-        let Variable { node, of } = variable;
-        let slot = match of {
-            Of::Itself => {
+        let Variable { node, transform } = variable;
+        let slot = match transform {
+            Transform::Identity => {
                 let input = self.input(node);
                 self.push(Instruction::Input(input))?
             }
-            Of::Exponential => {
-                let exponent = self.variable(Variable { node, of: Of::Itself })?;
+            Transform::Exp => {
+                let exponent = self.variable(Variable { node, transform: Transform::Identity })?;
                 self.push(Instruction::Apply(Op::Exp, [exponent; 2]))?
             }
-            Of::Inverse | Of::Decay => {
-                let divisor = self.variable(Variable { node, of: of.inverse() })?;
+            Transform::Reciprocal | Transform::ExpNeg => {
+                let divisor =
+                    self.variable(Variable { node, transform: transform.reciprocal() })?;
                 let one = self.push(Instruction::Constant(1.0))?;
                 self.push(Instruction::Apply(Op::Div, [one, divisor]))?
             }

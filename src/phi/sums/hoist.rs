@@ -1,22 +1,22 @@
-//! Sums over data that are known only in a call, inactive inputs: their moments are computed once,
-//! before the outermost loop around in which they do not change.
+//! Sums over inactive inputs: their moments are computed in the call, before the outermost loop
+//! around in which the data do not change.
 //!
-//! For lines in one variable whose coefficients have one sign, and weighted squares of lines whose
-//! weights have, a first loop finds the expansion point, the root of the sum or the least-squares solution,
-//! and a second one adds up around it. In working precision that is as accurate as the loop. The
-//! moments of all other polynomials are double-doubles around zero, of which a routine computes the
-//! sum, under the accuracy contract.
+//! Two kinds of sums are accurate in working precision: lines in one variable whose slopes have one
+//! sign, and squares of lines with weights of one sign. A first loop over the data computes the
+//! expansion point (the root of the sum, or the least-squares solution), a second one the moments
+//! around it. For all other polynomials a loop calls the routine `moments`, which adds up in
+//! double-double around zero, and the polynomial is a routine under the accuracy contract.
 
 use std::sync::Arc;
 
-use super::condition::measured;
+use super::condition::shifted_variables;
 use super::data::{Datum, Step, sample, sample_of};
-use super::extract::{Of, Place};
+use super::description;
+use super::extract::{LoopContext, Transform};
 use super::form::{Coefficient, Sum};
-use super::moments::Iterate;
+use super::moments::Update;
 use super::polynomial::Monomial;
-use super::record;
-use super::solve::{Extracted, Form, Found, extracted, factors, without};
+use super::solve::{ClosedForm, Expression, ExtractedUpdate, divide_out, extract_update, factors};
 use crate::numeric::double_double::Bounded;
 use crate::numeric::{Instruction, Moments, OPERATIONS, Program, Routine, Slot};
 use crate::op::Op;
@@ -30,47 +30,48 @@ use crate::ssa::{
     AccessData, ArrayData, Block, Def, End, Graph, Item, Node, NodeData, Region, RegionData,
 };
 
-/// The most iterations of which each term is tested whether it is a square.
-const MOST_TESTED: u64 = 1 << 16;
+/// The largest trip count of a loop whose terms are tested to be squares, one by one.
+const MAX_TESTED_ITERATIONS: u64 = 1 << 16;
 
-/// Loops over data that are inserted before a loop.
+/// Loops over data, to be inserted before the loop `outer`.
 pub(super) struct Hoist {
     outer: Region,
-    /// How often a loop uses what they compute.
+    /// The largest number of runs of the closed loop for one run of `outer`.
     runs: u64,
+    /// The number of data.
     count: u64,
-    moments: Hoisted,
+    moments: MomentMethod,
 }
 
-/// How moments are computed in a call.
-enum Hoisted {
-    /// In working precision.
-    Plain,
-    /// The same around an expansion point of this variable, found from what an iteration adds
-    /// around zero.
-    Around(usize, Iterate),
-    /// In double-double, by this routine, whose first inputs are these data.
+/// The method by which moments are computed in a call.
+enum MomentMethod {
+    /// In working precision around zero.
+    WorkingPrecision,
+    /// In working precision around an expansion point of this variable, which is computed from the
+    /// update around zero.
+    Expanded(usize, Update),
+    /// In double-double around zero, by this routine, whose first inputs are these data.
     DoubleDouble(Routine, Vec<Datum>),
 }
 
-/// The closed form of `value`, the next value of an entry φ, over data that are known before a
-/// loop around.
-pub(super) fn hoisted(
-    place: Place<'_>,
+/// The closed form of `value`, the next value of an entry φ, with moments computed before the
+/// outermost loop around for which that is possible.
+pub(super) fn hoisted_form(
+    context: LoopContext<'_>,
     body: &Body,
     value: Node,
     count: u64,
     limits: &CloseLimits,
-) -> Result<Found, SumReason> {
-    let Place { graph, nest, region, .. } = place;
+) -> Result<ClosedForm, SumReason> {
+    let LoopContext { graph, nest, region, .. } = context;
     let around = core::iter::successors(nest.loop_around(region), |&of| nest.loop_around(of));
     let mut around: Vec<Region> = around.collect();
     let mut last = SumReason::DataOfCall;
     while let Some(&outer) = around.last() {
         let bound = |of: &Region| graph.regions[*of].cycle.as_ref().map_or(1, |of| of.bound);
         let runs = around.iter().map(|of| u64::from(bound(of))).fold(1, u64::saturating_mul);
-        let place = Place { outer: Some(outer), ..place };
-        match before(place, body, value, (count, runs), limits) {
+        let context = LoopContext { outer: Some(outer), ..context };
+        match hoisted_before(context, body, value, (count, runs), limits) {
             Ok(found) => return Ok(found),
             Err(reason) => last = reason,
         }
@@ -79,82 +80,99 @@ pub(super) fn hoisted(
     Err(last)
 }
 
-/// The same before the loop of `place`.
-fn before(
-    place: Place<'_>,
+/// The closed form with moments computed before the loop `context.outer`.
+fn hoisted_before(
+    context: LoopContext<'_>,
     body: &Body,
     value: Node,
     (count, runs): (u64, u64),
     limits: &CloseLimits,
-) -> Result<Found, SumReason> {
-    let Place { graph, nest, region, .. } = place;
-    let outer = place.outer.ok_or(SumReason::DataOfCall)?;
+) -> Result<ClosedForm, SumReason> {
+    let LoopContext { graph, nest, region, .. } = context;
+    let outer = context.outer.ok_or(SumReason::DataOfCall)?;
     let entry = body.nexts.iter().position(|&next| next == value).ok_or(SumReason::Exit)?;
     let first = graph.entries(region)[entry].first;
     let needed = needed(graph, nest, region, &body.nexts, &[value]);
-    let extract = |pivots: &[bool]| extracted(place, body, &needed, (value, entry), pivots, limits);
-    let Extracted { iterate: plain, variables, ratio } = extract(&[])?;
-    if ratio != Monomial::ONE || plain.factor.is_some() || !plain.data.is_read() {
+    let extract = |is_shifted: &[bool]| {
+        extract_update(context, body, &needed, (value, entry), is_shifted, limits)
+    };
+    let ExtractedUpdate { update: plain, variables, ratio } = extract(&[])?;
+    if ratio != Monomial::ONE || plain.factor.is_some() || !plain.data.has_live_ins() {
         return Err(SumReason::DataOfCall);
     }
     let factors = factors(&plain.terms, &variables);
-    let monomials = without(&factors, &plain.terms);
+    let monomials = divide_out(&factors, &plain.terms);
     let is_used = |number: &usize| monomials.iter().any(|of| of.exponents[*number] > 0);
     let used: Vec<usize> = (0..variables.len()).filter(is_used).collect();
     if plain.terms.len() > limits.monomials {
         return Err(SumReason::Monomials(limits.monomials));
     }
-    let mut is_measured = measured(&monomials, variables.len());
-    // Another power of it would not have these factors.
-    factors.iter().for_each(|&(number, _)| is_measured[number] = false);
-    let fits = |variable: usize| {
-        variables[variable].of == Of::Itself && has_one_sign(&plain, &monomials, variable, count)
+    let mut is_shifted = shifted_variables(&monomials, variables.len());
+    // A common factor is not expanded: its shifted powers would not have it as a factor.
+    factors.iter().for_each(|&(number, _)| is_shifted[number] = false);
+    let is_well_conditioned = |variable: usize| {
+        variables[variable].transform == Transform::Identity
+            && has_one_sign(&plain, &monomials, variable, count)
     };
-    let has_no_exponential =
-        variables.iter().all(|variable| matches!(variable.of, Of::Itself | Of::Inverse));
+    let has_no_exponential = variables
+        .iter()
+        .all(|variable| matches!(variable.transform, Transform::Identity | Transform::Reciprocal));
     let placeholder = Coefficient::Node(first);
-    let (mut pivot, mut coefficient) = (Vec::new(), placeholder);
-    let (iterate, moments) = match used[..] {
-        _ if has_no_exponential && monomials.len() < 2 => (plain, Hoisted::Plain),
-        [variable] if has_no_exponential && is_measured[variable] && fits(variable) => {
+    let (mut expansion_point, mut coefficient) = (Vec::new(), placeholder);
+    let (update, moments) = match used[..] {
+        _ if has_no_exponential && monomials.len() < 2 => (plain, MomentMethod::WorkingPrecision),
+        [variable]
+            if has_no_exponential && is_shifted[variable] && is_well_conditioned(variable) =>
+        {
             let zero = Coefficient::Number(Bounded::ZERO);
             let at = |number| if number == variable { placeholder } else { zero };
-            pivot = (0..variables.len()).map(at).collect();
-            (extract(&is_measured)?.iterate, Hoisted::Around(variable, plain))
+            expansion_point = (0..variables.len()).map(at).collect();
+            (extract(&is_shifted)?.update, MomentMethod::Expanded(variable, plain))
         }
         _ => {
             let (routine, data) = accumulation(&plain)?;
             coefficient = Coefficient::DoubleDouble([first; 3]);
-            (plain, Hoisted::DoubleDouble(routine, data))
+            (plain, MomentMethod::DoubleDouble(routine, data))
         }
     };
-    let is_accurate = !matches!(moments, Hoisted::DoubleDouble(..));
+    let is_accurate = !matches!(moments, MomentMethod::DoubleDouble(..));
     let number = graph.constant(first);
     let sum = Sum {
-        monomials: without(&factors, &iterate.terms),
-        // Placeholders, which `Hoist::insert` replaces.
-        moments: vec![coefficient; iterate.terms.len()],
-        pivot,
+        monomials: divide_out(&factors, &update.terms),
+        // Placeholders until `Hoist::insert`.
+        moments: vec![coefficient; update.terms.len()],
+        expansion_point,
         variables,
         factors,
-        begin: number.unwrap_or(0.0),
-        is_begun: false,
-        first: Some(first).filter(|_| number.is_none()),
+        start_number: number.unwrap_or(0.0),
+        start_is_moment: false,
+        start_node: Some(first).filter(|_| number.is_none()),
         factor: Bounded::ONE,
     };
-    let formula = record::sum(graph, &sum, &[], count);
-    // The sum does not depend on the expansion point; validation uses this one.
-    let pivot =
-        sum.pivot.iter().map(|of| if matches!(of, Coefficient::Node(_)) { 0.3 } else { 0.0 });
-    let (pivot, form) = (pivot.collect(), Form::Sum(sum));
+    let description = description::sum(graph, &sum, &[], count);
+    // In real arithmetic any expansion point gives the same sum; validation uses 0.3.
+    let expansion_point = sum
+        .expansion_point
+        .iter()
+        .map(|of| if matches!(of, Coefficient::Node(_)) { 0.3 } else { 0.0 });
+    let (expansion_point, expression) = (expansion_point.collect(), Expression::Sum(sum));
     let hoist = Some(Hoist { outer, runs, count, moments });
-    Ok(Found { entry, rule: Rule::C7, formula, form, is_accurate, hoist, iterate, pivot })
+    Ok(ClosedForm {
+        entry,
+        rule: Rule::C7,
+        description,
+        expression,
+        is_accurate,
+        hoist,
+        update,
+        expansion_point,
+    })
 }
 
-/// The routine that adds the terms of an iteration to the moments so far, and the data that are
-/// its inputs before these.
-fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), SumReason> {
-    let steps = iterate.data.steps();
+/// The routine that adds the terms of an iteration to the moments, and the data that are its first
+/// inputs; the moments are the others.
+fn accumulation(update: &Update) -> Result<(Routine, Vec<Datum>), SumReason> {
+    let steps = update.data.steps();
     let arithmetic = |datum: Datum| match &steps[datum] {
         Step::Apply(op, args) if OPERATIONS.contains(op) || *op == Op::MulAdd => {
             Some((*op, &args[..op.arity()]))
@@ -162,7 +180,7 @@ fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), SumReason> {
         _ => None,
     };
     let mut is_needed = vec![false; steps.len()];
-    iterate.terms.iter().for_each(|&(_, datum)| is_needed[datum] = true);
+    update.terms.iter().for_each(|&(_, datum)| is_needed[datum] = true);
     for datum in (0..steps.len()).rev() {
         if is_needed[datum]
             && let Some((_, args)) = arithmetic(datum)
@@ -197,7 +215,7 @@ fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), SumReason> {
         slots[datum] = Some(push(&mut program, instruction)?);
     }
     let mut values = Vec::new();
-    for (_, datum) in &iterate.terms {
+    for (_, datum) in &update.terms {
         let first = program.add_input();
         let _ = (program.add_input(), program.add_input());
         let before = push(&mut program, Instruction::Bounded(first))?;
@@ -212,9 +230,9 @@ fn push(program: &mut Program, instruction: Instruction) -> Result<Slot, SumReas
     program.push(instruction).map_err(|_| SumReason::TooManySteps)
 }
 
-/// Whether all terms are lines in `variable` whose coefficients have one sign, or squares of lines
-/// times weights of one sign: then nothing of the sum around its expansion point cancels that is large.
-fn has_one_sign(plain: &Iterate, monomials: &[Monomial], variable: usize, count: u64) -> bool {
+/// True if all terms are lines in `variable` with slopes of one sign, or squares of lines with
+/// weights of one sign: the sum around its expansion point is then well conditioned.
+fn has_one_sign(plain: &Update, monomials: &[Monomial], variable: usize, count: u64) -> bool {
     let line = Monomial::variable(variable);
     let of = |monomial: Monomial| {
         let at = monomials.iter().position(|&known| known == monomial);
@@ -228,8 +246,8 @@ fn has_one_sign(plain: &Iterate, monomials: &[Monomial], variable: usize, count:
     let signs = plain.data.signs(count);
     match (a, b) {
         (None, Some(slope)) => signs[slope].is_some(),
-        (Some(weight), _) if count <= MOST_TESTED => {
-            // Tested at one sample for each iteration.
+        (Some(weight), _) if count <= MAX_TESTED_ITERATIONS => {
+            // A zero discriminant, at one sample for each iteration.
             let mut values = Vec::new();
             let is_square = (0..count).all(|iteration| {
                 plain.data.evaluate(iteration, &[], &mut values);
@@ -242,17 +260,17 @@ fn has_one_sign(plain: &Iterate, monomials: &[Monomial], variable: usize, count:
     }
 }
 
-/// `graph` with samples for what `iterate` reads in a call.
-pub(super) fn sampled(graph: &Graph, iterate: &Iterate) -> Graph {
+/// `graph` with samples for the live-ins and inactive inputs of `update`.
+pub(super) fn sampled(graph: &Graph, update: &Update) -> Graph {
     let mut sampled = graph.clone();
-    for step in iterate.data.steps() {
+    for step in update.data.steps() {
         match *step {
-            Step::Row { array, .. } => {
+            Step::InactiveInput { array, .. } => {
                 if let ArrayData::Inputs { count, .. } = graph.arrays[array] {
                     sampled.arrays[array] = ArrayData::Constants(sample(array, count));
                 }
             }
-            Step::Known(node) => {
+            Step::LiveIn(node) => {
                 sampled.nodes[node].def = Def::Const(sample_of(node).to_bits());
             }
             _ => {}
@@ -262,43 +280,47 @@ pub(super) fn sampled(graph: &Graph, iterate: &Iterate) -> Graph {
 }
 
 impl Hoist {
-    /// What it takes for each time that the loop `region` runs; half of the largest number of runs
-    /// as a rule.
+    /// The cost for each run of the loop `region`, if it runs half as often as it can.
     pub(super) fn cost(&self, graph: &Graph, region: Region) -> u64 {
         let (passes, routine) = match &self.moments {
-            Hoisted::Plain => (1, None),
-            Hoisted::Around(..) => (2, None),
-            Hoisted::DoubleDouble(routine, _) => (1, Some(routine)),
+            MomentMethod::WorkingPrecision => (1, None),
+            MomentMethod::Expanded(..) => (2, None),
+            MomentMethod::DoubleDouble(routine, _) => (1, Some(routine)),
         };
         let once = cost::over_data(graph, region, passes, self.count, routine);
         once.saturating_mul(2) / self.runs.max(1)
     }
 
-    /// Inserts the loops, and lets `sum` use what they compute.
+    /// Inserts the loops, and replaces the placeholders of `sum` by their results.
     pub(super) fn insert(
         &self,
         new: &mut Graph,
-        place: Place<'_>,
-        iterate: &Iterate,
+        context: LoopContext<'_>,
+        update: &Update,
         sum: &mut Sum,
     ) -> Option<()> {
-        let block = place.nest.region_block(self.outer)?;
+        let block = context.nest.region_block(self.outer)?;
         let mut cursor = Cursor::before(new, block, self.outer)?;
-        let source = place.graph.regions[place.region].place;
-        let mut adder = Adder { new, cursor: &mut cursor, place: source, count: self.count };
+        let source = context.graph.regions[context.region].place;
+        let mut builder =
+            LoopBuilder { new, cursor: &mut cursor, place: source, count: self.count };
         sum.moments = match &self.moments {
-            Hoisted::Plain => {
-                adder.add_up(iterate, &[]).into_iter().map(Coefficient::Node).collect()
+            MomentMethod::WorkingPrecision => {
+                builder.sum_terms(update, &[]).into_iter().map(Coefficient::Node).collect()
             }
-            Hoisted::Around(variable, plain) => {
-                let point = adder.expansion_point(plain, *variable);
-                *sum.pivot.get_mut(*variable)? = Coefficient::Node(point);
-                let mut pivot = vec![None; *variable];
-                pivot.push(Some(point));
-                adder.add_up(iterate, &pivot).into_iter().map(Coefficient::Node).collect()
+            MomentMethod::Expanded(variable, plain) => {
+                let point = builder.expansion_point(plain, *variable);
+                *sum.expansion_point.get_mut(*variable)? = Coefficient::Node(point);
+                let mut expansion_point = vec![None; *variable];
+                expansion_point.push(Some(point));
+                builder
+                    .sum_terms(update, &expansion_point)
+                    .into_iter()
+                    .map(Coefficient::Node)
+                    .collect()
             }
-            Hoisted::DoubleDouble(routine, data) => {
-                let words = adder.accumulate(iterate, &Arc::new(routine.clone()), data);
+            MomentMethod::DoubleDouble(routine, data) => {
+                let words = builder.accumulate(update, &Arc::new(routine.clone()), data);
                 let words = words.as_chunks().0.iter();
                 words.map(|&words| Coefficient::DoubleDouble(words)).collect()
             }
@@ -307,25 +329,26 @@ impl Hoist {
     }
 }
 
-/// Inserts loops that add up data.
-struct Adder<'a> {
+/// Inserts loops over data.
+struct LoopBuilder<'a> {
     new: &'a mut Graph,
     cursor: &'a mut Cursor,
     place: Option<crate::ssa::PlaceId>,
     count: u64,
 }
 
-impl Adder<'_> {
+impl LoopBuilder<'_> {
     fn apply(&mut self, op: Op, args: &[Node]) -> Node {
         let args = core::array::from_fn(|at| args.get(at).copied().unwrap_or(args[0]));
         self.cursor.push(self.new, Def::Apply(op, args), self.place)
     }
 
-    /// The root of a line, or the least-squares solution for squares; zero where there is none.
-    fn expansion_point(&mut self, plain: &Iterate, variable: usize) -> Node {
+    /// Computes the expansion point: the root of a line, or the least-squares solution of squares;
+    /// zero if that is not finite.
+    fn expansion_point(&mut self, plain: &Update, variable: usize) -> Node {
         let degree = plain.terms.iter().map(|(of, _)| of.exponents[variable]).max().unwrap_or(0);
         let least = plain.terms.iter().map(|(of, _)| of.exponents[variable]).min().unwrap_or(0);
-        let sums = self.add_up(plain, &[]);
+        let sums = self.sum_terms(plain, &[]);
         let of = |exponent: u8| {
             let mut all = plain.terms.iter().zip(&sums);
             all.find(|((of, _), _)| of.exponents[variable] == exponent).map(|(_, &sum)| sum)
@@ -343,10 +366,10 @@ impl Adder<'_> {
         self.apply(Op::Select, &[is_finite, point, zero])
     }
 
-    /// The sums of the terms of `iterate` around `pivot`.
-    fn add_up(&mut self, iterate: &Iterate, pivot: &[Option<Node>]) -> Vec<Node> {
-        let (terms, place) = (&iterate.terms, self.place);
-        self.over_data(iterate, pivot, terms.len(), |new, root, values, entries| {
+    /// The sums of the terms of `update` around `expansion_point`.
+    fn sum_terms(&mut self, update: &Update, expansion_point: &[Option<Node>]) -> Vec<Node> {
+        let (terms, place) = (&update.terms, self.place);
+        self.build_loop(update, expansion_point, terms.len(), |new, root, values, entries| {
             let add = |(&entry, &(_, datum)): (&Node, &(Monomial, Datum))| {
                 new.push_apply(root, Op::Add, &[entry, values[datum]], place)
             };
@@ -354,15 +377,10 @@ impl Adder<'_> {
         })
     }
 
-    /// The words and bounds of the same around zero, by `routine`.
-    fn accumulate(
-        &mut self,
-        iterate: &Iterate,
-        routine: &Arc<Routine>,
-        data: &[Datum],
-    ) -> Vec<Node> {
+    /// The words and bounds of the sums of the terms around zero, by `routine`.
+    fn accumulate(&mut self, update: &Update, routine: &Arc<Routine>, data: &[Datum]) -> Vec<Node> {
         let place = self.place;
-        self.over_data(iterate, &[], routine.outputs(), |new, root, values, entries| {
+        self.build_loop(update, &[], routine.outputs(), |new, root, values, entries| {
             let args = data.iter().map(|&datum| values[datum]).chain(entries.iter().copied());
             let call = new.push_call(root, Arc::clone(routine), args.collect(), place);
             let results = (0..routine.outputs()).map(|output| routine.value_index(output));
@@ -370,12 +388,12 @@ impl Adder<'_> {
         })
     }
 
-    /// A loop over the data that carries so many numbers, zero at first, to what `next` makes of
-    /// them and of the data of an iteration; what comes out of it.
-    fn over_data(
+    /// Inserts a loop over the data with `carried` entry φs that start at zero. `next` computes
+    /// their next values from the data of an iteration and the φs. Returns the exit φs.
+    fn build_loop(
         &mut self,
-        iterate: &Iterate,
-        pivot: &[Option<Node>],
+        update: &Update,
+        expansion_point: &[Option<Node>],
         carried: usize,
         next: impl FnOnce(&mut Graph, Block, &[Node], &[Node]) -> Vec<Node>,
     ) -> Vec<Node> {
@@ -388,7 +406,7 @@ impl Adder<'_> {
         let entries = new.make_loop(region, self.count as u32, &firsts);
         let number = new.push_iteration(region);
         let mut values: Vec<Node> = Vec::new();
-        for step in iterate.data.steps() {
+        for step in update.data.steps() {
             let element = |new: &mut Graph, array, base: i64, stride: i64| {
                 let strides = [(region, stride as i32)].into_iter().collect();
                 let access = new.accesses.push(AccessData { array, base: base as u32, strides });
@@ -398,14 +416,18 @@ impl Adder<'_> {
             };
             values.push(match *step {
                 Step::Number(number) => new.push_const(number.to_bits()),
-                Step::Pivot(variable) => pivot.get(variable).copied().flatten().unwrap_or(zero),
+                Step::ExpansionPoint(variable) => {
+                    expansion_point.get(variable).copied().flatten().unwrap_or(zero)
+                }
                 Step::Iteration => number,
                 Step::Element { ref table, base, stride } => {
                     let array = new.arrays.push(ArrayData::Constants(table.clone()));
                     element(new, array, base, stride)
                 }
-                Step::Row { array, base, stride, .. } => element(new, array, base, stride),
-                Step::Known(node) => node,
+                Step::InactiveInput { array, base, stride, .. } => {
+                    element(new, array, base, stride)
+                }
+                Step::LiveIn(node) => node,
                 Step::Apply(op, args) => {
                     let args: Vec<Node> = args[..op.arity()].iter().map(|&at| values[at]).collect();
                     new.push_apply(root, op, &args, place)

@@ -1,27 +1,30 @@
-//! Sums and products out of loops: C7, C8 and C9.
+//! Closed forms of sums and products over data: C7, C8 and C9.
 //!
-//! An entry φ to which each iteration adds a polynomial of what is invariant in the loop, with data
-//! as coefficients, is a polynomial of the same variables after the loop. Its coefficients, the
-//! moments of the data, are folded when the graph is compiled.
+//! If each iteration adds a polynomial of loop invariants with data as coefficients to an entry φ,
+//! the sum is a polynomial of the same variables. Its coefficients, the moments of the data, are
+//! folded at compile time. Example: Σ (yᵢ - a)² = n a² - 2 (Σ yᵢ) a + Σ yᵢ².
 //!
-//! - `extract` walks through the body and finds the polynomials (`polynomial`), whose coefficients
-//!   are a straight-line program over the data (`data`).
-//! - `moments` folds these in double-double, and `condition` finds an expansion point and decides
-//!   whether the polynomial is accurate in working precision around it.
-//! - `form` writes it: as nodes in place of the φ where it is; otherwise as a routine of `numeric`,
-//!   with the loop as fallback version. `product` does the same for products with invariants.
-//! - `hoist` folds data that are known only in a call, before the loops around.
-//! - `record` writes the formula.
+//! - `extract`: the polynomial that an iteration adds (`polynomial`), with coefficients that a
+//!   straight-line program computes from the data (`data`)
+//! - `solve`: the closed form of one value
+//! - `moments`: folds the coefficients in double-double
+//! - `condition`: the expansion point, and the test that the polynomial is accurate there in working
+//!   precision
+//! - `form`: lowering of sums, to nodes if that is accurate, otherwise to a routine of `numeric`
+//!   with the loop as its fallback version
+//! - `product`: products of data and invariants
+//! - `hoist`: moments of inactive inputs, computed in the call before the loops around
+//! - `description`: the display form
 
 mod condition;
 mod data;
+mod description;
 mod extract;
 mod form;
 mod hoist;
 mod moments;
 mod polynomial;
 mod product;
-mod record;
 mod solve;
 
 use hashbrown::HashSet;
@@ -30,7 +33,7 @@ use super::close::CloseLimits;
 use super::reason::{OpenReason, SumReason};
 use super::recurrence::{Body, body, check_saved, loops_in, needed};
 use super::rule::{Applied, OpenLoop};
-use super::version::{Cursor, both, call, move_before, version};
+use super::version::{Cursor, all_accepted, call, move_before, version};
 use crate::entity::{Entity, PrimaryMap};
 use crate::loops::trip_count;
 use crate::numeric::Routine;
@@ -41,9 +44,9 @@ use crate::ssa::{
     simplify,
 };
 use crate::validate::{Subject, differs};
-use extract::{Of, Place, Variable};
-use form::{Nodes, Target};
-use solve::{Form, Found, found};
+use extract::{LoopContext, Transform, Variable};
+use form::{NodeBuilder, Target};
+use solve::{ClosedForm, Expression, closed_form};
 
 /// A graph with closed forms of sums.
 pub(super) struct Sums {
@@ -56,10 +59,10 @@ pub(super) struct Sums {
 
 /// A value of a loop with its closed form.
 struct Closed {
-    /// The number of its φ.
+    /// The index of its exit φ.
     phi: usize,
-    found: Found,
-    /// The routine, where the form is not accurate in working precision, and its inputs.
+    form: ClosedForm,
+    /// The routine and its inputs, if the form is not accurate in working precision.
     routine: Option<(Routine, Vec<Node>)>,
 }
 
@@ -75,14 +78,14 @@ pub(super) fn close_sums(graph: &Graph, limits: &CloseLimits) -> Sums {
     sums
 }
 
-/// Closes the loops that have no loops in them.
+/// Closes the innermost loops.
 fn pass(
     graph: &Graph,
     limits: &CloseLimits,
     applied: &mut Vec<Applied>,
     open: &mut Vec<OpenLoop>,
 ) -> Option<Graph> {
-    let (nest, activity, passive) = (Nest::of(graph), activity(graph), passive(graph));
+    let (nest, activity, inactive) = (Nest::of(graph), activity(graph), inactive(graph));
     let mut new = graph.clone();
     let (mut innermost, mut pending) = (Vec::new(), loops_in(graph, graph.root()));
     while let Some(region) = pending.pop() {
@@ -95,25 +98,25 @@ fn pass(
     open.clear();
     let (mut is_changed, known) = (false, applied.len());
     for &region in innermost.iter().rev().take(limits.loops) {
-        let place = Place { graph, nest: &nest, region, outer: None, passive: &passive };
+        let context = LoopContext { graph, nest: &nest, region, outer: None, inactive: &inactive };
         let at = graph.regions[region].place.and_then(|place| graph.places.get(place)).cloned();
-        let mut refuse = |reason: SumReason| {
+        let mut leave_open = |reason: SumReason| {
             open.push(OpenLoop { at: at.clone(), reasons: vec![OpenReason::Sum(reason)] });
         };
-        match closed(place, &activity, limits, &mut refuse) {
+        match closed(context, &activity, limits, &mut leave_open) {
             Ok(all) => {
                 is_changed |= !all.is_empty();
-                let record = |closed: &Closed| {
-                    let Found { rule, formula, .. } = &closed.found;
-                    Applied { rule: *rule, at: at.clone(), form: formula.clone() }
+                let describe = |closed: &Closed| {
+                    let ClosedForm { rule, description, .. } = &closed.form;
+                    Applied { rule: *rule, at: at.clone(), form: description.clone() }
                 };
-                applied.extend(all.iter().map(record));
-                if insert(&mut new, place, &activity, all).is_none() {
+                applied.extend(all.iter().map(describe));
+                if insert(&mut new, context, &activity, all).is_none() {
                     applied.truncate(known);
                     return None;
                 }
             }
-            Err(reason) => refuse(reason),
+            Err(reason) => leave_open(reason),
         }
     }
     let new = if is_changed { in_order(&new) } else { None };
@@ -123,14 +126,14 @@ fn pass(
     new
 }
 
-/// Which nodes depend on nothing but constants, inactive inputs and iteration numbers.
-fn passive(graph: &Graph) -> PrimaryMap<Node, bool> {
-    let mut passive = PrimaryMap::filled(false, graph.nodes.len());
+/// True for nodes that depend on constants, inactive inputs and iteration numbers alone.
+fn inactive(graph: &Graph) -> PrimaryMap<Node, bool> {
+    let mut inactive = PrimaryMap::filled(false, graph.nodes.len());
     for (node, data) in graph.nodes.iter() {
-        passive[node] = match data.def {
+        inactive[node] = match data.def {
             Def::Const(_) | Def::Iteration(_) => true,
             Def::Input(number) => !graph.is_active(number),
-            Def::Apply(..) => graph.operands(node).iter().all(|&arg| passive[arg]),
+            Def::Apply(..) => graph.operands(node).iter().all(|&arg| inactive[arg]),
             Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
                 ArrayData::Constants(_) => true,
                 ArrayData::Inputs { first, .. } => !graph.is_active(first),
@@ -139,64 +142,65 @@ fn passive(graph: &Graph) -> PrimaryMap<Node, bool> {
             Def::Phi(..) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => false,
         };
     }
-    passive
+    inactive
 }
 
-/// The closed forms of the values of a loop; the reasons of others are told to `refuse`.
+/// The closed forms of the values of a loop; `leave_open` gets the reasons of the other values.
 fn closed(
-    place: Place<'_>,
+    context: LoopContext<'_>,
     activity: &PrimaryMap<Node, bool>,
     limits: &CloseLimits,
-    refuse: &mut impl FnMut(SumReason),
+    leave_open: &mut impl FnMut(SumReason),
 ) -> Result<Vec<Closed>, SumReason> {
-    let Place { graph, nest, region, .. } = place;
+    let LoopContext { graph, nest, region, .. } = context;
     let body = body(graph, region).map_err(|_| SumReason::Branches)?;
     let count = trip_count(graph, region, body.again).ok_or(SumReason::TripCount)?;
     check_saved(graph, nest, region).map_err(|_| SumReason::ReadAfterwards)?;
-    let (mut all, mut stays) = (Vec::new(), Vec::new());
+    let (mut all, mut open_values) = (Vec::new(), Vec::new());
     for (phi, &value) in body.values.iter().enumerate() {
-        let found = found(place, &body, value, count, limits).or_else(|reason| match reason {
-            SumReason::DataOfCall => hoist::hoisted(place, &body, value, count, limits),
-            reason => Err(reason),
-        });
-        let closed = found.and_then(|found| {
-            if let Form::Sum(sum) = &found.form
-                && share_an_input(graph, sum.summed())
+        let form =
+            closed_form(context, &body, value, count, limits).or_else(|reason| match reason {
+                SumReason::DataOfCall => hoist::hoisted_form(context, &body, value, count, limits),
+                reason => Err(reason),
+            });
+        let closed = form.and_then(|form| {
+            if let Expression::Sum(sum) = &form.expression
+                && share_an_input(graph, sum.monomial_nodes())
             {
                 return Err(SumReason::SharedInput);
             }
-            let routine = match found.is_accurate {
+            let routine = match form.is_accurate {
                 true => None,
-                false => Some(found.form.routine(graph, |node| activity[node])?),
+                false => Some(form.expression.routine(graph, |node| activity[node])?),
             };
-            Ok(Closed { phi, found, routine })
+            Ok(Closed { phi, form, routine })
         });
         match closed {
             Ok(closed) => all.push(closed),
             Err(reason) => {
-                stays.push(value);
-                refuse(reason);
+                open_values.push(value);
+                leave_open(reason);
             }
         }
     }
-    if !stays.is_empty() {
-        // What stays in the loop still needs its operands there.
-        let kept = needed(graph, nest, region, &body.nexts, &stays);
+    if !open_values.is_empty() {
+        // An open value keeps the entry φs that it reads, and the loop with all fallback versions.
+        let kept = needed(graph, nest, region, &body.nexts, &open_values);
         all.retain(|closed: &Closed| {
             let reason = match closed.routine {
-                _ if kept.contains(&graph.entries(region)[closed.found.entry].phi) => {
+                _ if kept.contains(&graph.entries(region)[closed.form.entry].phi) => {
                     SumReason::PartialSumRead
                 }
                 Some(_) => SumReason::OtherValue,
                 None => return true,
             };
-            refuse(reason);
+            leave_open(reason);
             false
         });
     }
     let steps = all.iter().filter(|closed| closed.routine.is_none());
-    let steps = steps.map(|closed| closed.found.form.steps()).sum();
-    let before = all.iter().filter_map(|closed| closed.found.hoist.as_ref());
+    let steps = steps.map(|closed| closed.form.expression.steps()).sum();
+    let before = all.iter().filter_map(|closed| closed.form.hoist.as_ref());
     let before = before.map(|hoist| hoist.cost(graph, region)).fold(0, u64::saturating_add);
     let routines = all.iter().filter_map(|closed| closed.routine.as_ref());
     let routines = routines.map(|(routine, _)| routine);
@@ -206,15 +210,15 @@ fn closed(
     {
         return Err(SumReason::Cost);
     }
-    match all.iter().any(|closed| is_refuted(place, &body, count, closed)) {
+    match all.iter().any(|closed| is_refuted(context, &body, count, closed)) {
         true => Err(SumReason::ValidationFailed),
         false => Ok(all),
     }
 }
 
-/// Whether two of `variables` depend on the same active input. Its partials, one by each, may
-/// cancel in every term, as those of n - k/λ do in a likelihood of Poisson's; the tape adds up
-/// what is left of them, the closed form subtracts their sums.
+/// True if two of `variables` depend on the same active input. The partials by the two may cancel
+/// in every term, such as those of n - k/λ in a Poisson likelihood: the tape adds up the small
+/// differences, the closed form would subtract two large sums.
 fn share_an_input(graph: &Graph, mut variables: impl Iterator<Item = Node>) -> bool {
     let mut reached: HashSet<Node> = HashSet::new();
     variables.any(|variable| {
@@ -235,69 +239,71 @@ fn share_an_input(graph: &Graph, mut variables: impl Iterator<Item = Node>) -> b
     })
 }
 
-/// Whether the closed form and the loop differ at a test point.
-fn is_refuted(place: Place<'_>, body: &Body, count: u64, closed: &Closed) -> bool {
-    let (nodes, value) = (closed.found.form.nodes(place.graph), body.values[closed.phi]);
+/// True if the closed form and the loop differ at a test point.
+fn is_refuted(context: LoopContext<'_>, body: &Body, count: u64, closed: &Closed) -> bool {
+    let (nodes, value) = (closed.form.expression.nodes(context.graph), body.values[closed.phi]);
     let Body { items, nexts, .. } = body;
-    let (region, values, live_ins) = (place.region, &[value][..], &nodes[..]);
+    let (region, values, live_ins) = (context.region, &[value][..], &nodes[..]);
     let subject = Subject { region, items, nexts, values, live_ins };
-    let graph = match &closed.found.hoist {
-        Some(_) => &hoist::sampled(place.graph, &closed.found.iterate),
-        None => place.graph,
+    let graph = match &closed.form.hoist {
+        Some(_) => &hoist::sampled(context.graph, &closed.form.update),
+        None => context.graph,
     };
     differs(graph, &subject, Some(count), |count, point| {
-        Some(vec![closed.found.at(place.graph, count, &nodes, point)?])
+        Some(vec![closed.form.at(context.graph, count, &nodes, point)?])
     })
 }
 
-/// Puts the closed forms before the loop, or both versions in its place. `None` if that fails; `new`
-/// is no graph then.
+/// Inserts inline closed forms before the loop, and replaces the loop by both versions if there are
+/// routines. `None` if that fails; `new` is to be discarded then.
 fn insert(
     new: &mut Graph,
-    place: Place<'_>,
+    context: LoopContext<'_>,
     activity: &PrimaryMap<Node, bool>,
     all: Vec<Closed>,
 ) -> Option<()> {
-    let Place { graph, nest, region, .. } = place;
+    let LoopContext { graph, nest, region, .. } = context;
     let block = nest.region_block(region)?;
     let mut cursor = Cursor::before(new, block, region)?;
     let source = graph.regions[region].place;
     let (mut copies, mut accepted) = (Copies::default(), None);
     let (mut steps, mut outputs, mut replaced) = (Vec::new(), Vec::new(), HashSet::new());
     let one = new.push_const(1.0f64.to_bits());
-    for Closed { phi, mut found, mut routine } in all {
-        if let (Some(hoist), Form::Sum(sum)) = (&found.hoist, &mut found.form) {
-            hoist.insert(new, place, &found.iterate, sum)?;
+    for Closed { phi, mut form, mut routine } in all {
+        if let (Some(hoist), Expression::Sum(sum)) = (&form.hoist, &mut form.expression) {
+            hoist.insert(new, context, &form.update, sum)?;
             if routine.is_some() {
-                // Now with the moments as inputs, which are not differentiated.
+                // The moments are inputs now, which are not differentiated.
                 let is_active = |node: Node| node.index() < activity.len() && activity[node];
-                routine = Some(found.form.routine(graph, is_active).ok()?);
+                routine = Some(form.expression.routine(graph, is_active).ok()?);
             }
-            // Where the loop stands may have changed.
+            // The inserted loops may have moved the loop.
             cursor.at = Cursor::before(new, block, region)?.at;
         }
-        let nodes = found.form.nodes(graph);
+        let nodes = form.expression.nodes(graph);
         let mut before = nodes.clone();
         move_before(new, graph, nest, region, &mut cursor, &mut copies, &mut before);
         let moved = nodes.into_iter().zip(before).collect();
-        let mut target = Nodes { graph: new, cursor: &mut cursor, place: source, moved };
-        match (routine, &found.form) {
+        let mut target = NodeBuilder { graph: new, cursor: &mut cursor, place: source, moved };
+        match (routine, &form.expression) {
             (Some((routine, inputs)), _) => {
-                let inputs = inputs.into_iter().map(|node| Variable { node, of: Of::Itself });
+                let inputs = inputs
+                    .into_iter()
+                    .map(|node| Variable { node, transform: Transform::Identity });
                 let args = inputs.map(|input| target.variable(input));
                 let args: Vec<Node> = args.collect::<Result<_, SumReason>>().ok()?;
                 let (condition, values) = call(new, &mut cursor, routine, args, &mut steps, source);
-                accepted = Some(both(new, &mut cursor, accepted, condition));
+                accepted = Some(all_accepted(new, &mut cursor, accepted, condition));
                 outputs.extend(values);
             }
-            (None, Form::Sum(sum)) => {
-                let value = sum.write(&mut target).ok()?;
+            (None, Expression::Sum(sum)) => {
+                let value = sum.lower(&mut target).ok()?;
                 let phi = graph.regions[region].phis[phi];
                 new.nodes[phi].def = Def::Apply(Op::Mul, [value, one, value]);
                 cursor.insert(new, Item::Node(phi));
                 replaced.insert(phi);
             }
-            (None, Form::Product(_)) => {}
+            (None, Expression::Product(_)) => {}
         }
     }
     drop_phis(new, region, &replaced);
@@ -308,7 +314,7 @@ fn insert(
     Some(())
 }
 
-/// Lets `region`, a loop of one block, pass on nothing for the φs that were `replaced`.
+/// Removes the exit φs `replaced` from `region`, a loop of one block.
 fn drop_phis(new: &mut Graph, region: Region, replaced: &HashSet<Node>) {
     let (root, kept) = (new.regions[region].root, 1 + new.entries(region).len());
     let phis = core::mem::take(&mut new.regions[region].phis);

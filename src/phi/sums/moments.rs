@@ -1,39 +1,39 @@
-//! Moments: the coefficients of a sum of polynomials, folded in double-double, and how large what
-//! a loop adds up is.
+//! Moments: the coefficients of a sum of polynomials, folded in double-double, and measures of the
+//! loop's rounding error.
 
 use super::data::{Data, Datum, Step};
 use super::polynomial::Monomial;
 use crate::numeric::double_double::Bounded;
 
-/// What a loop makes of a value: `factor` times the value and `terms`, in each iteration.
-pub(super) struct Iterate {
+/// The update of a carried value in each iteration: `factor` times the value plus `terms`.
+pub(super) struct Update {
     pub(super) data: Data,
-    /// What the value is multiplied by; `None` for one.
+    /// The factor of the value; `None` is one.
     pub(super) factor: Option<Datum>,
-    /// What is added, without entry φs.
+    /// The terms that are added, without entry φs.
     pub(super) terms: Vec<(Monomial, Datum)>,
 }
 
 /// The sum of the terms of all iterations.
 pub(super) struct Moments {
-    /// What the first value is multiplied by.
+    /// The factor of the first value.
     pub(super) factor: Bounded,
     /// The coefficient of each monomial.
     pub(super) sums: Vec<Bounded>,
-    /// The sum of the magnitudes of each.
+    /// The sum of the magnitudes of each coefficient.
     pub(super) sizes: Vec<f64>,
-    /// For each two monomials the sum of the products of their coefficients in the terms, and in
-    /// the sums after each iteration, by rows: A in `condition`.
+    /// The matrix A of `condition` by rows: sums of the products of two coefficients, over all
+    /// terms and all partial sums.
     pub(super) products: Vec<f64>,
 }
 
-impl Iterate {
-    /// Coefficients of numbers that are known only in a call cannot be folded.
-    pub(super) fn can_be_folded(&self) -> bool {
-        !self.data.is_read()
+impl Update {
+    /// True if all data are constants, so that the moments can be folded.
+    pub(super) fn is_constant(&self) -> bool {
+        !self.data.has_live_ins()
     }
 
-    /// Adds the monomial 1, of which the sum begins with a number, if it is not there.
+    /// Adds the monomial 1 for a constant first value, if there is none.
     pub(super) fn add_constant(&mut self) {
         if self.terms.iter().all(|(monomial, _)| *monomial != Monomial::ONE) {
             let zero = self.data.constant(0.0);
@@ -41,14 +41,14 @@ impl Iterate {
         }
     }
 
-    /// The number of products that folding one iteration takes, roughly.
+    /// The approximate number of products to fold one iteration.
     pub(super) fn work(&self) -> u64 {
         let applications = self.data.steps().iter().filter(|step| matches!(step, Step::Apply(..)));
         (applications.count() + self.terms.len() * self.terms.len()).max(1) as u64
     }
 
-    /// The moments of `count` iterations around `pivot`, where the sum begins with `begin`.
-    pub(super) fn fold(&self, count: u64, pivot: &[f64], begin: f64) -> Moments {
+    /// The moments of `count` iterations around `expansion_point`, with `start` as first value.
+    pub(super) fn fold(&self, count: u64, expansion_point: &[f64], start: f64) -> Moments {
         let size = self.terms.len();
         let mut moments = Moments {
             factor: Bounded::ONE,
@@ -57,12 +57,12 @@ impl Iterate {
             products: vec![0.0; size * size],
         };
         for (at, _) in self.terms.iter().enumerate().filter(|(_, (m, _))| *m == Monomial::ONE) {
-            moments.sums[at] = Bounded::exact(begin);
-            moments.sizes[at] = begin.abs();
+            moments.sums[at] = Bounded::exact(start);
+            moments.sizes[at] = start.abs();
         }
         let mut values = Vec::with_capacity(self.data.steps().len());
         for iteration in 0..count {
-            self.data.evaluate(iteration, pivot, &mut values);
+            self.data.evaluate(iteration, expansion_point, &mut values);
             if let Some(factor) = self.factor {
                 let factor = values[factor];
                 moments.factor = moments.factor * factor;

@@ -1,4 +1,4 @@
-//! Polynomials of what is invariant in a loop, with data as coefficients.
+//! Polynomials of loop invariants, with data as coefficients.
 
 use smallvec::SmallVec;
 
@@ -6,22 +6,22 @@ use super::data::{Data, Datum};
 use crate::op::Op;
 use crate::phi::reason::SumReason;
 
-/// The most variables of a polynomial.
-pub(super) const MOST_VARIABLES: usize = 6;
+/// The largest number of variables of a polynomial.
+pub(super) const MAX_VARIABLES: usize = 6;
 /// The largest degree.
-pub(super) const MOST_DEGREE: u32 = 4;
+pub(super) const MAX_DEGREE: u32 = 4;
 
 /// A product of powers of variables, and of an entry φ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Monomial {
-    /// The number of the entry φ that is a factor.
+    /// The index of the entry φ that is a factor.
     pub(super) carried: Option<u32>,
-    pub(super) exponents: [u8; MOST_VARIABLES],
+    pub(super) exponents: [u8; MAX_VARIABLES],
 }
 
 impl Monomial {
-    /// No factors.
-    pub(super) const ONE: Monomial = Monomial { carried: None, exponents: [0; MOST_VARIABLES] };
+    /// The empty product.
+    pub(super) const ONE: Monomial = Monomial { carried: None, exponents: [0; MAX_VARIABLES] };
 
     pub(super) fn variable(variable: usize) -> Monomial {
         let mut monomial = Monomial::ONE;
@@ -40,14 +40,10 @@ impl Monomial {
         };
         let exponents = core::array::from_fn(|i| self.exponents[i] + other.exponents[i]);
         let product = Monomial { carried, exponents };
-        if product.degree() > MOST_DEGREE {
-            Err(SumReason::Degree(MOST_DEGREE))
-        } else {
-            Ok(product)
-        }
+        if product.degree() > MAX_DEGREE { Err(SumReason::Degree(MAX_DEGREE)) } else { Ok(product) }
     }
 
-    /// The same with another exponent of a variable, if it is not negative.
+    /// This monomial with the exponent of a variable changed by `by`, if it is not negative then.
     pub(super) fn shifted(&self, variable: usize, by: i8) -> Option<Monomial> {
         let mut shifted = *self;
         shifted.exponents[variable] = self.exponents[variable].checked_add_signed(by)?;
@@ -55,7 +51,7 @@ impl Monomial {
     }
 }
 
-/// A sum of monomials times data, in the order of the monomials.
+/// A sum of monomials times data, sorted by monomial.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Polynomial(SmallVec<[(Monomial, Datum); 4]>);
 
@@ -68,7 +64,7 @@ impl Polynomial {
         &self.0
     }
 
-    /// The coefficient of 1, if there is no other: a datum, `None` for zero.
+    /// The datum of a polynomial of degree 0: `Some(None)` for zero, `None` for a higher degree.
     pub(super) fn as_datum(&self) -> Option<Option<Datum>> {
         match self.0[..] {
             [] => Some(None),

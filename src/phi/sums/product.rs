@@ -1,9 +1,9 @@
-//! Products of data with what is invariant (C8): `Π (a c_i) = aⁿ Π c_i`, a recurrence of one state
-//! with an invariant coefficient, whose first value takes the product of the data.
+//! Products of data and invariants (C8): `Π (a c_i) = aⁿ Π c_i`, a scalar recurrence with the
+//! invariant coefficient a, whose first value is multiplied by the product of the data.
 
-use super::extract::{Of, Variable};
-use super::form::{Target, Writer};
-use super::moments::Iterate;
+use super::extract::{Transform, Variable};
+use super::form::{ProgramBuilder, Target};
+use super::moments::Update;
 use super::polynomial::Monomial;
 use crate::numeric::double_double::{Bounded, power_of_two};
 use crate::numeric::{AffineMap, AffinePower, Slot, Trips};
@@ -11,7 +11,7 @@ use crate::op::Op;
 use crate::phi::reason::SumReason;
 use crate::ssa::{Graph, Node};
 
-/// The largest exponent of 2 by which the product of the data may be larger than 1 or smaller.
+/// The largest magnitude of the binary exponent of the product of the data.
 const LARGEST: i64 = 400;
 
 /// A product in closed form: `first · data · (2^shift · Π variable^exponent)^count`.
@@ -19,23 +19,24 @@ pub(super) struct Product {
     pub(super) variables: Vec<Variable>,
     pub(super) monomial: Monomial,
     pub(super) data: Bounded,
-    /// So that the product of the data is in range.
+    /// The mean binary exponent of the data, taken out so that their product is in range.
     shift: i64,
     pub(super) first: Node,
     count: u64,
 }
 
 impl Product {
-    /// The product of `count` iterations that multiply by `iterate.factor` and a monomial.
+    /// The product over `count` iterations, each of which multiplies by `update.factor` and
+    /// `monomial`.
     pub(super) fn of(
-        iterate: &Iterate,
+        update: &Update,
         (variables, monomial): (Vec<Variable>, Monomial),
         first: Node,
         count: u64,
     ) -> Result<Product, SumReason> {
         let at = |iteration: u64, values: &mut Vec<Bounded>| {
-            iterate.data.evaluate(iteration, &[], values);
-            iterate.factor.map_or(Bounded::ONE, |factor| values[factor])
+            update.data.evaluate(iteration, &[], values);
+            update.factor.map_or(Bounded::ONE, |factor| values[factor])
         };
         let mut values = Vec::new();
         let exponents = (0..count).map(|iteration| at(iteration, &mut values).hi.abs().log2());
@@ -59,7 +60,7 @@ impl Product {
         graph: &Graph,
         is_differentiated: impl Fn(Node) -> bool,
     ) -> Result<(AffinePower, Vec<Node>), SumReason> {
-        let mut writer = Writer::default();
+        let mut writer = ProgramBuilder::default();
         let mut ratio: Option<Slot> = match self.shift {
             0 => None,
             shift => Some(writer.number(Bounded::exact(power_of_two(shift)))?),
@@ -75,7 +76,9 @@ impl Product {
         }
         let first = match graph.constant(self.first) {
             Some(number) => writer.number(Bounded::exact(number))?,
-            None => writer.variable(Variable { node: self.first, of: Of::Itself })?,
+            None => {
+                writer.variable(Variable { node: self.first, transform: Transform::Identity })?
+            }
         };
         let data = writer.number(self.data)?;
         let start = writer.apply(Op::Mul, [first, data])?;

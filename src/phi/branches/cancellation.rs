@@ -1,48 +1,47 @@
-//! What would cancel if an application were moved into the arms of a branch.
+//! Cancellation that moving an application into the arms of a branch makes possible.
 
-use super::place::Places;
+use super::analysis::Analysis;
 use crate::op::Op;
 use crate::ssa::{Def, End, Node};
 
-/// How far into operands is looked.
-const DEPTH: usize = 4;
+/// The depth to which operands are searched.
+const MAX_DEPTH: usize = 4;
 
-/// Whether something in `op` applied to these operands cancels by the rules of
-/// real numbers, or does so in its derivative: a factor with a divisor, a term
-/// with what is subtracted, a function with its inverse. `operand` is the operand
-/// that would be told apart.
-pub(super) fn cancels(places: &Places<'_>, op: Op, args: &[Node], operand: usize) -> bool {
-    cancels_within(places, op, args, operand, DEPTH)
+/// True if `op` of these operands, or its derivative, cancels in real arithmetic: a factor with a
+/// divisor, a term with its negative, a function with its inverse. `operand` is the index of the
+/// operand that differs from arm to arm.
+pub(super) fn cancels(analysis: &Analysis<'_>, op: Op, args: &[Node], operand: usize) -> bool {
+    cancels_within(analysis, op, args, operand, MAX_DEPTH)
 }
 
 fn cancels_within(
-    places: &Places<'_>,
+    analysis: &Analysis<'_>,
     op: Op,
     args: &[Node],
     operand: usize,
     depth: usize,
 ) -> bool {
-    let graph = places.graph;
+    let graph = analysis.graph;
     if let Def::Phi(region, number) = graph.nodes[args[operand]].def {
-        // The arms of a branch that the operand joins.
+        // A φ of a branch: its operands in each arm.
         let Some(depth) = depth.checked_sub(1) else { return false };
         return graph.regions[region].cycle.is_none()
             && graph.leaves(graph.regions[region].root).iter().any(|&leaf| {
                 let End::Return(values) = &graph.blocks[leaf].end else { return false };
                 let mut inner = args.to_vec();
                 inner[operand] = values[number as usize];
-                cancels_within(places, op, &inner, operand, depth)
+                cancels_within(analysis, op, &inner, operand, depth)
             });
     }
     if op.arity() == 1 {
         let Def::Apply(inner, _) = graph.nodes[args[0]].def else { return false };
-        return undoes(op, inner);
+        return is_inverse(op, inner);
     }
     let mut parts = [Vec::new(), Vec::new()];
     for (list, &arg) in parts.iter_mut().zip(args) {
         match op {
-            Op::Add | Op::Sub => terms(places, arg, false, DEPTH, list),
-            Op::Mul | Op::Div => factors(places, arg, false, DEPTH, list),
+            Op::Add | Op::Sub => terms(analysis, arg, false, MAX_DEPTH, list),
+            Op::Mul | Op::Div => factors(analysis, arg, false, MAX_DEPTH, list),
             _ => return false,
         }
     }
@@ -51,8 +50,8 @@ fn cancels_within(
     parts[0].iter().any(cancels)
 }
 
-/// Whether `outer` of `inner` is simpler than both.
-fn undoes(outer: Op, inner: Op) -> bool {
+/// True if `outer` of `inner` is simpler than both, such as the logarithm of an exponential.
+fn is_inverse(outer: Op, inner: Op) -> bool {
     matches!(
         (outer, inner),
         (Op::Ln, Op::Exp)
@@ -71,58 +70,58 @@ fn undoes(outer: Op, inner: Op) -> bool {
     )
 }
 
-/// What is multiplied in `node`, by number, with whether it is divided by. What a
-/// logarithm is taken of counts as a divisor: it is one in the derivative.
+/// Appends the factors of `node` to `list`: value numbers, with true for divisors. The operand of a
+/// logarithm counts as a divisor, since it is one in the derivative.
 fn factors(
-    places: &Places<'_>,
+    analysis: &Analysis<'_>,
     node: Node,
     inverse: bool,
     depth: usize,
     list: &mut Vec<(Node, bool)>,
 ) {
-    let value = places.values[node];
-    if places.constant(value).is_some() {
+    let value = analysis.values[node];
+    if analysis.constant(value).is_some() {
         return;
     }
     let Some(depth) = depth.checked_sub(1) else { return list.push((value, inverse)) };
-    let Def::Apply(op, args) = places.graph.nodes[node].def else {
+    let Def::Apply(op, args) = analysis.graph.nodes[node].def else {
         return list.push((value, inverse));
     };
     match op {
         Op::Mul | Op::Div => {
-            factors(places, args[0], inverse, depth, list);
-            factors(places, args[1], inverse != (op == Op::Div), depth, list);
+            factors(analysis, args[0], inverse, depth, list);
+            factors(analysis, args[1], inverse != (op == Op::Div), depth, list);
         }
-        Op::Recip => factors(places, args[0], !inverse, depth, list),
-        Op::Neg | Op::Sqrt | Op::Cbrt => factors(places, args[0], inverse, depth, list),
+        Op::Recip => factors(analysis, args[0], !inverse, depth, list),
+        Op::Neg | Op::Sqrt | Op::Cbrt => factors(analysis, args[0], inverse, depth, list),
         Op::Powi | Op::Powf => {
-            let negative = places.graph.constant(args[1]).is_some_and(|power| power < 0.0);
-            factors(places, args[0], inverse != negative, depth, list);
+            let negative = analysis.graph.constant(args[1]).is_some_and(|power| power < 0.0);
+            factors(analysis, args[0], inverse != negative, depth, list);
         }
         Op::Ln | Op::Log2 | Op::Log10 => {
             list.push((value, inverse));
-            factors(places, args[0], !inverse, depth, list);
+            factors(analysis, args[0], !inverse, depth, list);
         }
         _ => list.push((value, inverse)),
     }
 }
 
-/// What is added up in `node`, by number, with whether it is subtracted.
+/// Appends the terms of the sum `node` to `list`: value numbers, with true for negated ones.
 fn terms(
-    places: &Places<'_>,
+    analysis: &Analysis<'_>,
     node: Node,
     negative: bool,
     depth: usize,
     list: &mut Vec<(Node, bool)>,
 ) {
-    let value = places.values[node];
+    let value = analysis.values[node];
     let Some(depth) = depth.checked_sub(1) else { return list.push((value, negative)) };
-    match places.graph.nodes[node].def {
+    match analysis.graph.nodes[node].def {
         Def::Apply(op @ (Op::Add | Op::Sub), args) => {
-            terms(places, args[0], negative, depth, list);
-            terms(places, args[1], negative != (op == Op::Sub), depth, list);
+            terms(analysis, args[0], negative, depth, list);
+            terms(analysis, args[1], negative != (op == Op::Sub), depth, list);
         }
-        Def::Apply(Op::Neg, args) => terms(places, args[0], !negative, depth, list),
+        Def::Apply(Op::Neg, args) => terms(analysis, args[0], !negative, depth, list),
         _ => list.push((value, negative)),
     }
 }

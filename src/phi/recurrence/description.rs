@@ -1,4 +1,4 @@
-//! The record of the formula that a recurrence was closed by.
+//! The description of the closed form of a recurrence, for reports and explanations.
 
 use super::coefficients::Coefficients;
 use super::form::Variable;
@@ -10,13 +10,13 @@ use crate::op::Op;
 use crate::phi::rule::{Applied, Rule};
 use crate::ssa::{Graph, Region};
 
-/// Systems of at most so many variables are written out.
-const MOST_WRITTEN: usize = 3;
-/// A longer text of one coefficient is cut short.
-const LONGEST: usize = 200;
+/// The largest number of states of a system whose matrix is written out.
+const MAX_DISPLAYED_STATES: usize = 3;
+/// The longest text of a coefficient, in bytes; a longer one becomes "…".
+const MAX_COEFFICIENT_LENGTH: usize = 200;
 
-/// The formula of `system`, for `count` steps of `region`.
-pub(super) fn record(
+/// Describes `system` after `count` steps of `region`.
+pub(super) fn describe(
     graph: &Graph,
     region: Region,
     system: &System,
@@ -40,10 +40,12 @@ pub(super) fn record(
     let (letter, form) = match (size, is_driven) {
         (1, false) => ("a", format!("a^{count}·p")),
         (1, true) => ("a", format!("a^{count}·p + b·Σ_{{j<{count}}} a^j")),
-        (_, false) => ("A", format!("A^{count}·p, {}", names(system))),
-        (_, true) => ("A", format!("A^{count}·p + Σ_{{j<{count}}} A^j·b, {}", names(system))),
+        (_, false) => ("A", format!("A^{count}·p, {}", variable_list(system))),
+        (_, true) => {
+            ("A", format!("A^{count}·p + Σ_{{j<{count}}} A^j·b, {}", variable_list(system)))
+        }
     };
-    if size > MOST_WRITTEN {
+    if size > MAX_DISPLAYED_STATES {
         return Applied { rule: Rule::C6, at, form };
     }
     let first = starts.iter().map(|&slot| text(Some(slot))).collect();
@@ -59,8 +61,8 @@ pub(super) fn record(
     Applied { rule: Rule::C6, at, form }
 }
 
-/// What the numbers of a system are.
-fn names(system: &System) -> String {
+/// The number of states, and their definitions if some are not carried values.
+fn variable_list(system: &System) -> String {
     let size = system.variables.len();
     if system.variables.iter().all(|variable| variable.degree == 0) {
         return format!("{size} numbers");
@@ -83,8 +85,8 @@ fn names(system: &System) -> String {
         let parts: Vec<String> = binomial.into_iter().chain(carried).collect();
         if parts.is_empty() { "1".to_owned() } else { parts.join("·") }
     };
-    let names: Vec<String> = system.variables.iter().map(name).collect();
-    format!("{size} numbers: {}", names.join(", "))
+    let variable_list: Vec<String> = system.variables.iter().map(name).collect();
+    format!("{size} numbers: {}", variable_list.join(", "))
 }
 
 /// The term of each slot.
@@ -109,8 +111,8 @@ fn terms(graph: &Graph, coefficients: &Coefficients) -> Vec<Term> {
                         let base = terms[ratio.index()].at_least(Level::Atom);
                         let sum = Term::new(format!("Σ_{{j<{n}}} {base}^j"), Level::Product);
                         let offset = power.map.offset()[0].map(|slot| terms[slot.index()].clone());
-                        terms.push(cut(Term::new(format!("{base}^{n}"), Level::Power)));
-                        terms.push(cut(offset.map_or(Term::number(0.0), |offset| {
+                        terms.push(abbreviated(Term::new(format!("{base}^{n}"), Level::Power)));
+                        terms.push(abbreviated(offset.map_or(Term::number(0.0), |offset| {
                             Term::apply(Op::Mul, [offset, sum])
                         })));
                     }
@@ -125,12 +127,12 @@ fn terms(graph: &Graph, coefficients: &Coefficients) -> Vec<Term> {
                 continue;
             }
         };
-        terms.push(cut(term));
+        terms.push(abbreviated(term));
     }
     terms
 }
 
-/// A term that is not too long to be read.
-fn cut(term: Term) -> Term {
-    if term.text().len() > LONGEST { Term::dots() } else { term }
+/// `term`, or "…" if it is too long.
+fn abbreviated(term: Term) -> Term {
+    if term.text().len() > MAX_COEFFICIENT_LENGTH { Term::dots() } else { term }
 }
