@@ -1,5 +1,5 @@
-//! Display forms of routines: a recurrence of one state becomes the formula aⁿ·p + b·(aⁿ-1)/(a-1),
-//! and calls are assumed to be accepted, so that no loop is shown as their fallback.
+//! Display form: scalar recurrences as the formula aⁿ·p + b·(aⁿ-1)/(a-1), and all calls accepted,
+//! so that fallback versions of loops are not shown.
 
 use crate::entity::Entity;
 use crate::numeric::{AffineMap, Instruction, Program, Routine, Trips};
@@ -36,7 +36,7 @@ pub(super) fn display_form(graph: &Graph) -> Graph {
     eliminate_dead_code(&display)
 }
 
-/// Formulas as nodes.
+/// Builds the formulas of a routine as nodes.
 struct Formulas<'r, 'g> {
     rebuild: &'r mut Rebuild<'g>,
     args: &'r [Node],
@@ -52,7 +52,7 @@ impl Formulas<'_, '_> {
         let mut slots: Vec<Node> = Vec::new();
         for instruction in program.instructions() {
             let node = match *instruction {
-                // Of a double-double the high-order word.
+                // For a double-double the high-order word.
                 Instruction::Input(input)
                 | Instruction::Rounded(input)
                 | Instruction::Bounded(input) => self.rebuild.copied(self.args[input as usize]),
@@ -72,8 +72,8 @@ impl Formulas<'_, '_> {
         Some(slots)
     }
 
-    /// A number less 1; of r + 1 that is r.
-    fn less_one(&mut self, node: Node, one: Node) -> Node {
+    /// `node` minus one; for r + 1 that is r.
+    fn minus_one(&mut self, node: Node, one: Node) -> Node {
         match self.rebuild.builder.graph().nodes[node].def {
             Def::Apply(Op::Add, [a, b, _]) if b == one => a,
             Def::Apply(Op::Add, [a, b, _]) if a == one => b,
@@ -95,14 +95,14 @@ impl Formulas<'_, '_> {
         };
         let power = self.apply(op, [a, count]);
         let one = self.rebuild.builder.constant(1.0);
-        let [above, below] = [power, a].map(|number| self.less_one(number, one));
+        let [above, below] = [power, a].map(|number| self.minus_one(number, one));
         let sum = if a == one { count } else { self.apply(Op::Div, [above, below]) };
         Some([power, if b == zero { zero } else { self.apply(Op::Mul, [b, sum]) }])
     }
 }
 
-/// The formula of `node` if that is the value of a routine of one state or of a polynomial,
-/// maybe with partials attached.
+/// The formula of `node`, if it is the value of a scalar recurrence or of a polynomial, with or
+/// without attached partials.
 fn formula(rebuild: &mut Rebuild<'_>, mut node: Node) -> Option<Node> {
     let graph = rebuild.graph();
     while let Def::Apply(Op::Attach, [value, ..]) = graph.nodes[node].def {

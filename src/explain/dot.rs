@@ -1,4 +1,4 @@
-//! DOT output, for a picture of a graph.
+//! DOT output: a graph in the language of Graphviz.
 
 use core::fmt::Write;
 
@@ -6,9 +6,8 @@ use crate::ssa::{
     Array, Block, Def, End, Graph, Item, Region, access_line, array_line, node_line, region_line,
 };
 
-/// The graph in the language of Graphviz: one cluster for each block, those of a
-/// region inside that of the block where it stands, data flow as solid and
-/// control flow as dashed edges.
+/// The graph in the language of Graphviz: a cluster for each block and each region, nested as in
+/// the graph; data flow as solid and control flow as dashed edges.
 ///
 /// # Examples
 ///
@@ -75,8 +74,8 @@ fn write(graph: &Graph, out: &mut String) -> core::fmt::Result {
     Ok(())
 }
 
-/// The clusters with their nodes: of a region within that of the block where it
-/// stands, of the blocks of its tree within that.
+/// Writes the clusters with their nodes: a region within its block, and the blocks of its tree
+/// within the region.
 fn write_clusters(graph: &Graph, out: &mut String) -> core::fmt::Result {
     enum Step {
         Block(Block),
@@ -126,7 +125,7 @@ fn write_clusters(graph: &Graph, out: &mut String) -> core::fmt::Result {
     Ok(())
 }
 
-/// Spaces, not more than help the reader: regions may nest deeply.
+/// The indentation, bounded since regions may nest deeply.
 fn indent(depth: usize) -> String {
     "  ".repeat(depth.min(20))
 }
@@ -148,7 +147,7 @@ fn write_array(graph: &Graph, array: Array, out: &mut String) -> core::fmt::Resu
     nodes.try_for_each(|node| writeln!(out, "  {node} -> {array};"))
 }
 
-/// The arrows of the steps of `block` that fill sums or add to them.
+/// Writes the edges of the items of `block` that fill sums or add to them.
 fn write_sums(graph: &Graph, block: Block, out: &mut String) -> core::fmt::Result {
     for item in &graph.blocks[block].items {
         match *item {
@@ -169,8 +168,8 @@ fn write_sums(graph: &Graph, block: Block, out: &mut String) -> core::fmt::Resul
     Ok(())
 }
 
-/// The arrows from what the ends of a region pass on to its φs; in a loop also
-/// those to its entry φs, and to the root where it decides about that.
+/// Writes the edges from the operands of φs to the φs; for a loop also those of entry φs, and from
+/// the condition to continue to the root.
 fn write_joins(graph: &Graph, region: Region, out: &mut String) -> core::fmt::Result {
     let data = &graph.regions[region];
     for entry in graph.entries(region) {

@@ -1,12 +1,12 @@
-//! Explanations: what a recorded function was seen to do, and what has become of it.
+//! Explanations: the recorded program, its closed forms and its gradient in mathematical notation.
 //!
 //! - `notation`: terms and formulas in Unicode and LaTeX
 //! - `dot`: pictures of graphs
-//! - `names`: which nodes and arrays get names, and what the others are as terms
+//! - `names`: names for nodes and arrays
 //! - `program`: a graph as lines of steps, conditions and loops
-//! - `display`: closed forms without the loops that are their fallback
-//! - `phis`: the φs that were seen, and those that are left
-//! - `report`: all of it as text, and in LaTeX
+//! - `display`: closed forms without fallback versions of loops
+//! - `phis`: counts of φs before and after
+//! - `report`: an explanation as text, and in LaTeX
 
 mod display;
 pub(crate) mod dot;
@@ -27,10 +27,10 @@ use crate::ssa::{Graph, Place};
 use dot::dot;
 pub use notation::Notation;
 
-/// What a recorded function does, as far as it has been seen: the program, each
-/// loop with its closed form, the rules that led there, and the gradient where it
-/// is short. Made by [`Recorded::explain`](crate::Recorded::explain); `Display`
-/// shows all of it as text.
+/// An explanation of what was recorded of a function: the program, each loop with its closed form,
+/// the rules that were applied, and the gradient if it is short.
+///
+/// Made by [`Recorded::explain`](crate::Recorded::explain); `Display` shows all of it as text.
 ///
 /// # Examples
 ///
@@ -53,23 +53,23 @@ pub struct Explanation {
     pub active: usize,
     /// The number of inactive inputs, d₀, d₁ and so on.
     pub inactive: usize,
-    /// The number of paths that were seen.
+    /// The number of recorded paths.
     pub paths: usize,
-    /// The program as it was seen, with its loops.
+    /// The recorded program, with its loops.
     pub program: Notation,
-    /// The loops, each before those in it.
+    /// The loops, outer ones before inner ones.
     pub loops: Vec<LoopExplanation>,
-    /// Formulas that were applied elsewhere: to branches.
+    /// The rules that were applied to branches.
     pub branches: Vec<Formula>,
-    /// What stays a loop, and why.
+    /// The loops without a closed form, with the reasons.
     pub open: Vec<OpenLoop>,
-    /// The φs of the program as it was seen, and those that are left of them.
+    /// The φs of the recorded program by place, and those that remain there.
     pub phis: Vec<(Phis, Phis)>,
-    /// What the program has become.
+    /// The program with closed forms.
     pub closed: Notation,
-    /// The gradient, if it is short: formulas, or a program where loops are left.
+    /// The gradient, if it is short: formulas, or a program if loops remain.
     pub gradient: Option<Notation>,
-    /// What is not shown, and why.
+    /// Notes for reading the gradient, or the reason why it is not shown.
     pub notes: Vec<String>,
     #[cfg_attr(feature = "serde", serde(skip))]
     before: Graph,
@@ -77,16 +77,16 @@ pub struct Explanation {
     after: Graph,
 }
 
-/// A formula of φ-calculus that was applied; for an example see [`Explanation`].
+/// An application of a rule of φ-calculus; for an example see [`Explanation`].
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Formula {
-    /// Which one.
+    /// The rule.
     pub rule: Rule,
-    /// Where in the user's source, if that is known.
+    /// The place in the user's source, if it is known.
     pub at: Option<Place>,
-    /// What it made.
+    /// The resulting form.
     pub form: Notation,
 }
 
@@ -95,23 +95,23 @@ pub struct Formula {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopExplanation {
-    /// Where in the user's source, if that is known.
+    /// The place in the user's source, if it is known.
     pub at: Option<Place>,
-    /// What it does, as it was seen.
+    /// The loop as recorded.
     pub seen: Notation,
-    /// The closed forms of its values; none if it stays a loop.
+    /// The closed forms of its values; empty if the loop stays open.
     pub forms: Vec<Formula>,
 }
 
 impl Explanation {
     fn of(recording: &Recording) -> Explanation {
-        /// The gradient of a larger graph is not shown.
-        const MOST_NODES: usize = 4096;
+        /// The largest graph whose gradient is derived.
+        const MAX_NODES: usize = 4096;
         let mut before = recording.with_loops();
         let mut loops: Vec<LoopExplanation> = Vec::new();
         for (region, seen) in program::loops(&before) {
-            // Those at one place that differ are numbered, so that what is said of one of them is
-            // not said of all; the same loop of several calls of one function is shown once.
+            // Different loops at one place are numbered, so that their forms are told apart. Equal
+            // ones, such as those of several calls of one function, are shown once.
             let mut at = before.place(before.regions[region].place).cloned();
             while let Some(place) = &mut at
                 && loops.iter().any(|known| known.at.as_ref() == Some(place) && known.seen != seen)
@@ -136,15 +136,15 @@ impl Explanation {
         }
         let form = |Applied { rule, at, form }| Formula { rule, at, form: Notation::formula(form) };
         let mut formulas: Vec<Formula> = applied.into_iter().map(form).collect();
-        let derived = (after.nodes.len() <= MOST_NODES).then(|| recording.gradient(&after));
+        let derived = (after.nodes.len() <= MAX_NODES).then(|| recording.gradient(&after));
         if derived.is_some() {
-            // What has no place is no φ of the program.
+            // A φ without a place is none of the recorded program.
             formulas.extend(differentiated_phis(&after).into_iter().filter(|new| new.at.is_some()));
         }
         let mut branches = Vec::new();
         for formula in formulas {
             match loops.iter_mut().find(|known| known.at.is_some() && known.at == formula.at) {
-                // A φ of a closed form is no φ of the program.
+                // A φ of a closed form is none of the recorded program.
                 Some(known) if formula.rule == Rule::C2 && known.has(|rule| rule > Rule::C5) => {}
                 Some(known) => known.forms.push(formula),
                 None => branches.push(formula),
@@ -167,7 +167,7 @@ impl Explanation {
         };
         let note = match &gradient {
             Ok(gradient) if gradient.text.contains("backwards") => {
-                "what a loop has computed is, in the loop that goes backwards, what it was in that \
+                "in a loop that runs backwards, a value of the forward loop is that of the same \
                  iteration"
             }
             Ok(_) => "",
@@ -190,7 +190,7 @@ impl Explanation {
         }
     }
 
-    /// All rules that were applied, in order, each once.
+    /// The rules that were applied, sorted and without duplicates.
     pub fn rules(&self) -> Vec<Rule> {
         self.rules_where(|_| true)
     }
@@ -204,23 +204,23 @@ impl Explanation {
         rules
     }
 
-    /// The regions of the program as it was seen, in the language of Graphviz.
+    /// The graph of the recorded program, in the language of Graphviz.
     pub fn dot_before(&self) -> String {
         dot(&self.before)
     }
 
-    /// The regions of what the program has become, in the language of Graphviz.
+    /// The graph of the program with closed forms, in the language of Graphviz.
     pub fn dot_after(&self) -> String {
         dot(&self.after)
     }
 }
 
 impl LoopExplanation {
-    fn has(&self, names_it: impl Fn(Rule) -> bool) -> bool {
-        self.forms.iter().any(|formula| names_it(formula.rule))
+    fn has(&self, matches: impl Fn(Rule) -> bool) -> bool {
+        self.forms.iter().any(|formula| matches(formula.rule))
     }
 
-    /// Adds F5 if the exit φs are what the loop carries, and C5 if it stays open.
+    /// Adds F5 if exit φs are carried values, and C5 if the loop stays open.
     fn name_exits(&mut self, phis: &[(Phis, Phis)], open: &[OpenLoop]) {
         let is_carried = |(seen, left): &(Phis, Phis)| {
             seen.at == self.at && left.exits < left.entries && seen.exits > left.exits
@@ -228,7 +228,7 @@ impl LoopExplanation {
         let is_open = self.at.is_some() && open.iter().any(|open| open.at == self.at);
         let mut missing = Vec::new();
         if phis.iter().any(is_carried) && !self.has(|rule| rule == Rule::F5) {
-            let form = "φ_L'(p, b1, ..) = what is carried at the exit, whichever it is";
+            let form = "φ_L'(p, b1, ..) = the carried value at each exit";
             missing.push((Rule::F5, form));
         }
         if is_open && !self.has(|rule| rule >= Rule::C5) {
@@ -245,12 +245,12 @@ impl LoopExplanation {
 macro_rules! explained {
     ($name:ident) => {
         impl<F> $name<F> {
-            /// What was recorded so far of the length of input that was called most, in
-            /// mathematical notation. The function is not run, and nothing about it changes.
+            /// Explains what was recorded for the most frequent input length, in mathematical
+            /// notation. The function is not run, and its recordings do not change.
             ///
             /// # Errors
             ///
-            /// When nothing has been recorded yet, or what was recorded cannot be trusted.
+            /// If nothing has been recorded yet, or the recordings contradict each other.
             ///
             /// # Examples
             ///
@@ -258,7 +258,7 @@ macro_rules! explained {
             /// use phigrad::{Tape, Var};
             ///
             /// let f = Tape::record(|x: &[Var]| (x[0] * x[1]).sin() + x[0]);
-            /// assert!(f.explain().is_err()); // Nothing is known yet.
+            /// assert!(f.explain().is_err()); // Nothing has been recorded yet.
             /// f.grad(&[0.5, 2.0])?;
             /// let explanation = f.explain()?;
             /// assert_eq!(explanation.program.text, "return x₀ + sin(x₀·x₁)");

@@ -1,7 +1,7 @@
-//! Names: which nodes of a graph get one, and what the others are as terms.
+//! Names for nodes and arrays; the other nodes are written as terms.
 //!
-//! A node gets a name if its term is large, or not small and used several times, or if something
-//! refers to it by name. So all terms are small, and the depth of recursion is bounded.
+//! A node gets a name if its term is large, if it is used several times and its term is not small,
+//! or if its values are saved. So all terms are small, and the depth of recursion is bounded.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -12,17 +12,17 @@ use crate::ssa::{
     Access, AccessData, Array, ArrayData, CallData, Def, Graph, Item, Nest, Node, Region, uses,
 };
 
-/// A term of more symbols than this gets a name.
-const LARGE: usize = 20;
-/// A term that is used several times gets a name if it has more symbols than this.
-const SHARED: usize = 4;
-/// A branch with more ends than this is no term.
-const MOST_ENDS: usize = 8;
-/// Deeper than any term, as those that are large have names.
-pub(super) const DEEP: usize = 1000;
+/// The largest term without a name, in symbols.
+const MAX_TERM_SYMBOLS: usize = 20;
+/// The largest term without a name that is used several times, in symbols.
+const MAX_SHARED_SYMBOLS: usize = 4;
+/// The largest number of leaves of a branch that is written as a term.
+const MAX_LEAVES: usize = 8;
+/// A depth that no term reaches, since large terms have names.
+pub(super) const UNLIMITED_DEPTH: usize = 1000;
 
-/// The names of a graph.
-pub(super) struct Reader<'a> {
+/// A graph with the names of its nodes, loop counters and arrays.
+pub(super) struct NodeNames<'a> {
     pub(super) graph: &'a Graph,
     pub(super) names: PrimaryMap<Node, Option<String>>,
     pub(super) counters: PrimaryMap<Region, String>,
@@ -31,7 +31,7 @@ pub(super) struct Reader<'a> {
     pub(super) tables: Vec<Array>,
 }
 
-impl Names for Reader<'_> {
+impl Names for NodeNames<'_> {
     fn graph(&self) -> &Graph {
         self.graph
     }
@@ -45,30 +45,30 @@ impl Names for Reader<'_> {
             Def::Iteration(region) => Some(Term::atom(self.counters[region].clone())),
             Def::Element(access) => Some(self.element(access)),
             Def::Result(call, number) => self.result(call, number as usize),
-            // It is assumed to be accepted.
+            // Calls are assumed to be accepted.
             Def::Call(_) => Some(Term::number(1.0)),
             _ => None,
         }
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> NodeNames<'a> {
     pub(super) fn new(graph: &'a Graph) -> Self {
         let mut tables = Vec::new();
         let arrays = elements(graph, &mut tables);
         let names = PrimaryMap::filled(None, graph.nodes.len());
-        let mut reader = Reader { graph, names, counters: counters(graph), arrays, tables };
-        reader.choose();
-        reader
+        let mut names = NodeNames { graph, names, counters: counters(graph), arrays, tables };
+        names.assign_names();
+        names
     }
 
-    fn choose(&mut self) {
+    fn assign_names(&mut self) {
         let graph = self.graph;
         let uses = uses(graph);
-        let forced: HashSet<Node> = self.arrays.values().filter_map(Elements::past).collect();
+        let forced: HashSet<Node> = self.arrays.values().filter_map(Elements::saved).collect();
         let is_single = graph.regions.keys().flat_map(|region| graph.entries(region)).count() == 1;
         let mut numbers: HashMap<&'static str, usize> = HashMap::new();
-        let mut give = |letter: &'static str| {
+        let mut new_name = |letter: &'static str| {
             let number = numbers.entry(letter).or_insert(0);
             *number += 1;
             Some(match letter == "w" && is_single {
@@ -79,11 +79,11 @@ impl<'a> Reader<'a> {
         for node in graph.nodes.keys() {
             let letter = match graph.nodes[node].def {
                 Def::Entry(..) => {
-                    self.names[node] = give("w");
+                    self.names[node] = new_name("w");
                     continue;
                 }
                 Def::Phi(region, number) if !self.is_inline(region) => {
-                    self.names[node] = self.carried_name(region, number).or_else(|| give("z"));
+                    self.names[node] = self.carried_name(region, number).or_else(|| new_name("z"));
                     continue;
                 }
                 Def::Phi(..) => "z",
@@ -92,13 +92,16 @@ impl<'a> Reader<'a> {
                 Def::Input(_) | Def::Const(_) | Def::Iteration(_) | Def::Call(_) => continue,
             };
             let size = symbols(&self.text(node));
-            if forced.contains(&node) || size > LARGE || size > SHARED && uses[node] > 1 {
-                self.names[node] = give(letter);
+            if forced.contains(&node)
+                || size > MAX_TERM_SYMBOLS
+                || size > MAX_SHARED_SYMBOLS && uses[node] > 1
+            {
+                self.names[node] = new_name(letter);
             }
         }
     }
 
-    /// Whether `region` can be a part of terms: nothing in it but steps.
+    /// True if `region` can be written as a term: a branch of nodes alone.
     pub(super) fn is_inline(&self, region: Region) -> bool {
         let fits = |item: &Item| match *item {
             Item::Node(_) => true,
@@ -107,11 +110,12 @@ impl<'a> Reader<'a> {
         };
         let (graph, data) = (self.graph, &self.graph.regions[region]);
         data.cycle.is_none()
-            && graph.leaves(data.root).len() <= MOST_ENDS
+            && graph.leaves(data.root).len() <= MAX_LEAVES
             && graph.tree(data.root).iter().all(|&block| graph.blocks[block].items.iter().all(fits))
     }
 
-    /// The name of an entry φ of `region` whose value φ `number` has when the loop ends.
+    /// The name of an entry φ of `region` whose value at the exit is φ `number`, unless another φ
+    /// has it.
     fn carried_name(&self, region: Region, number: u32) -> Option<String> {
         let mut names = carried(self.graph, region, number as usize)
             .filter_map(|entry| self.names[entry.phi].as_ref());
@@ -122,7 +126,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn text(&self, node: Node) -> String {
-        self.term(node, DEEP).text()
+        self.term(node, UNLIMITED_DEPTH).text()
     }
 
     pub(super) fn element(&self, access: Access) -> Term {
@@ -137,15 +141,15 @@ impl<'a> Reader<'a> {
                 at => format!("{name}_{{{at}}}"),
             },
             Elements::Named(name, _) => format!("{name}[{}]", at(0)),
-            Elements::Past(node) => {
+            Elements::Saved(node) => {
                 format!("{}[{}]", self.names[*node].as_deref().unwrap_or_default(), at(0))
             }
         })
     }
 
-    /// A name whose saved trajectory is read.
-    pub(super) fn past(&self) -> Option<&String> {
-        self.arrays.values().find_map(|elements| self.names[elements.past()?].as_ref())
+    /// The name of a node whose saved trajectory is read, if there is one.
+    pub(super) fn saved(&self) -> Option<&String> {
+        self.arrays.values().find_map(|elements| self.names[elements.saved()?].as_ref())
     }
 
     /// The name of an array, if it has one.
@@ -165,21 +169,22 @@ impl<'a> Reader<'a> {
     fn result(&self, call: Node, number: usize) -> Option<Term> {
         let (power, args, letter) = self.routine(call)?;
         let stride = 1 + power.differentiated().len();
-        let (output, part) = ((number - 1) / stride, (number - 1) % stride);
+        let (output, partial) = ((number - 1) / stride, (number - 1) % stride);
         let row = *power.outputs().get(output)? as usize;
         let component = letter + &subscript(row + 1);
-        let Some(part) = part.checked_sub(1) else { return Some(Term::atom(component)) };
-        let by = self.term(*args.get(*power.differentiated().get(part)? as usize)?, DEEP);
+        let Some(partial) = partial.checked_sub(1) else { return Some(Term::atom(component)) };
+        let by =
+            self.term(*args.get(*power.differentiated().get(partial)? as usize)?, UNLIMITED_DEPTH);
         Some(Term::new(format!("∂{component}/∂{}", by.at_least(Level::Atom)), Level::Root))
     }
 
-    /// What a call comes to: a vector.
+    /// The definition of the result of a call, a vector.
     pub(super) fn called(&self, call: Node) -> Option<String> {
         let (power, args, letter) = self.routine(call)?;
         let n = match power.trips() {
             Trips::Constant(count) => count.to_string(),
             Trips::Input(input) => {
-                self.term(*args.get(input as usize)?, DEEP).at_least(Level::Atom)
+                self.term(*args.get(input as usize)?, UNLIMITED_DEPTH).at_least(Level::Atom)
             }
         };
         let mut text = format!("{letter} = A^{n}·p");
@@ -193,18 +198,18 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many names, numbers and operators a term has.
+/// The number of names, numbers and operators in a term.
 fn symbols(text: &str) -> usize {
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '.');
     words.filter(|word| !word.is_empty()).count()
         + text.matches(['+', '−', '·', '/', '√', '<', '>']).count()
 }
 
-/// A letter for the counter of each loop, by how many loops are around it.
+/// The letter of the counter of each loop, by its nesting depth.
 fn counters(graph: &Graph) -> PrimaryMap<Region, String> {
     let nest = Nest::of(graph);
     let counter = |region: Region| {
-        // A loop that replays another counts as that does.
+        // A loop that replays another has the counter of that.
         let counted = graph.regions[region].replays.unwrap_or(region);
         let around = core::iter::successors(nest.loop_around(counted), |&r| nest.loop_around(r));
         letter(&["i", "j", "k", "l", "m", "n"], around.count())
@@ -212,18 +217,18 @@ fn counters(graph: &Graph) -> PrimaryMap<Region, String> {
     graph.regions.keys().map(counter).collect()
 }
 
-/// Letter `number`; after the last one they begin again with a prime.
+/// Letter `number`; after the last letter they repeat with a prime.
 fn letter(letters: &[&str], number: usize) -> String {
     letters[number % letters.len()].to_owned() + &"'".repeat(number / letters.len())
 }
 
-/// What the elements of an array are.
+/// The elements of an array.
 #[derive(Clone)]
 enum Elements {
-    /// Those of an array with a name, or inputs of a letter, from a number on.
+    /// Elements of an array with a name, or inputs with a letter, from a number on.
     Named(String, usize),
-    /// What a node was in each iteration.
-    Past(Node),
+    /// The values of a node in each iteration.
+    Saved(Node),
 }
 
 impl Elements {
@@ -232,17 +237,17 @@ impl Elements {
         Elements::Named(letter.to_owned(), number)
     }
 
-    fn past(&self) -> Option<Node> {
-        if let Elements::Past(node) = self { Some(*node) } else { None }
+    fn saved(&self) -> Option<Node> {
+        if let Elements::Saved(node) = self { Some(*node) } else { None }
     }
 }
 
-/// What the elements of each array are; those of constants and nodes are added to `tables`.
+/// The elements of each array; arrays of constants and nodes are appended to `tables`.
 fn elements<'a>(graph: &'a Graph, tables: &mut Vec<Array>) -> PrimaryMap<Array, Elements> {
     let mut known: HashMap<&'a ArrayData, String> = HashMap::new();
     let mut sums = 0;
     let of = |(array, data): (Array, &'a ArrayData)| match data {
-        ArrayData::Saved(node) => Elements::Past(*node),
+        ArrayData::Saved(node) => Elements::Saved(*node),
         &ArrayData::Inputs { first, .. } => Elements::inputs(graph, first),
         ArrayData::Sums(_) | ArrayData::Outputs { .. } => {
             sums += 1;
@@ -261,7 +266,7 @@ fn elements<'a>(graph: &'a Graph, tables: &mut Vec<Array>) -> PrimaryMap<Array, 
     graph.arrays.iter().map(of).collect()
 }
 
-/// `nodes` as inputs that follow one another.
+/// The elements of `nodes`, if they are consecutive inputs.
 fn inputs(graph: &Graph, nodes: &[Node]) -> Option<Elements> {
     let Def::Input(first) = graph.nodes[*nodes.first()?].def else { return None };
     let fits = |(number, &node): (u32, &Node)| {
@@ -271,7 +276,7 @@ fn inputs(graph: &Graph, nodes: &[Node]) -> Option<Elements> {
     (first..).zip(nodes).all(fits).then(|| Elements::inputs(graph, first))
 }
 
-/// The index of an access as a text, counted from `first`.
+/// The index of an access as text, counted from `first`.
 fn index(access: &AccessData, first: usize, counters: &PrimaryMap<Region, String>) -> String {
     let mut text = String::new();
     for &(region, stride) in access.strides.iter().filter(|&&(_, stride)| stride != 0) {

@@ -1,4 +1,4 @@
-//! The φs of a graph, by where they are: which are differentiated, and what has become of them.
+//! Counts of φs by place, before and after simplification, and the differentiated ones.
 
 use super::Formula;
 use crate::explain::notation::{Brief, Notation, carried};
@@ -12,31 +12,31 @@ use crate::ssa::{Graph, Place, activity};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Phis {
-    /// Where, if that is known.
+    /// The place, if it is known.
     pub at: Option<Place>,
-    /// Entry φs: what loops carry, and the number of the iteration.
+    /// Entry φs: carried values and iteration numbers.
     pub entries: usize,
-    /// How many of these are the number of the iteration.
+    /// The number of entry φs that are iteration numbers.
     pub counters: usize,
     /// Exit φs of loops.
     pub exits: usize,
     /// φs where the paths of branches join.
     pub joins: usize,
-    /// How many of all these are in loops that are not differentiated: such a loop only finds
-    /// out when it ends.
+    /// The number of φs in loops that are not differentiated: such a loop only computes its trip
+    /// count.
     pub undifferentiated: usize,
 }
 
 impl Phis {
-    /// The number of all of them.
+    /// The number of φs.
     pub fn count(&self) -> usize {
         self.entries + self.exits + self.joins
     }
 }
 
-/// The φs of `graph`, by where they are. An exit φ that is what its loop carries at each exit is
-/// none by F5, unless `as_seen` says to count it nevertheless.
-fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
+/// The φs of `graph` by place. An exit φ that is a carried value at each exit is none by F5; it
+/// counts only if `with_carried_exits` is set.
+fn phis(graph: &Graph, with_carried_exits: bool) -> Vec<Phis> {
     let mut all: Vec<Phis> = Vec::new();
     let activity = activity(graph);
     for region in graph.preorder().into_iter().flat_map(|block| graph.regions_of(block)) {
@@ -51,7 +51,8 @@ fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
             here.joins += data.phis.len();
             continue;
         };
-        let is_exit = |number: &usize| as_seen || carried(graph, region, *number).next().is_none();
+        let is_exit =
+            |number: &usize| with_carried_exits || carried(graph, region, *number).next().is_none();
         let exits = (0..data.phis.len()).filter(is_exit).count();
         here.entries += cycle.entries.len() + 1;
         here.counters += 1;
@@ -64,7 +65,7 @@ fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
     all
 }
 
-/// The φs of branches whose derivatives are taken, each by C2.
+/// The differentiated φs of branches, each as an application of C2.
 pub fn differentiated_phis(graph: &Graph) -> Vec<Formula> {
     let activity = activity(graph);
     let brief = Brief::new(graph);
@@ -80,64 +81,74 @@ pub fn differentiated_phis(graph: &Graph) -> Vec<Formula> {
     formulas
 }
 
-/// What has become of the φs of one kind in one place.
-pub(super) struct Fate {
+/// The outcome for the φs of one kind at one place.
+pub(super) struct Outcome {
     pub(super) words: String,
     seen: usize,
     left: usize,
-    /// Whether those that are left are not differentiated any more.
-    moved: bool,
+    /// True if the remaining ones are no longer differentiated.
+    undifferentiated: bool,
 }
 
-/// What has become of the φs that were seen in one place, where these rules were applied.
-pub(super) fn fates(seen: &Phis, left: &Phis, rules: &[Rule]) -> Vec<Fate> {
-    let moved = left.undifferentiated == left.count() && seen.undifferentiated < seen.count();
+/// The outcomes for the recorded φs of one place, where `rules` were applied.
+pub(super) fn outcomes(seen: &Phis, left: &Phis, rules: &[Rule]) -> Vec<Outcome> {
+    let undifferentiated =
+        left.undifferentiated == left.count() && seen.undifferentiated < seen.count();
     let by = |fits: fn(&Rule) -> bool| {
         let rules: Vec<String> = rules.iter().filter(|r| fits(r)).map(Rule::to_string).collect();
         if rules.is_empty() { String::new() } else { format!(" by {}", rules.join(", ")) }
     };
     let (forms, exits) = (by(|rule| *rule >= Rule::C5), by(|rule| *rule == Rule::F5));
-    // The number of the iteration goes with what is carried.
-    let counted = if left.counters == 0 || moved { forms.clone() } else { String::new() };
+    // The iteration number is removed together with the carried values.
+    let is_removed = left.counters == 0 || undifferentiated;
+    let counted = if is_removed { forms.clone() } else { String::new() };
     let joins = by(|rule| *rule <= Rule::C4 && !matches!(rule, Rule::F5 | Rule::C2));
     let carried = [seen, left].map(|phis| phis.entries - phis.counters);
     let all = [
-        ("φ_L of what is carried", carried, forms),
-        ("φ_L of the number of the iteration", [seen.counters, left.counters], counted),
-        ("φ_L' of what comes out", [seen.exits, left.exits], exits),
-        ("φ where paths join", [seen.joins, left.joins], joins),
+        ("φ_L of carried values", carried, forms),
+        ("φ_L of the iteration number", [seen.counters, left.counters], counted),
+        ("φ_L' at exits", [seen.exits, left.exits], exits),
+        ("φ at joins", [seen.joins, left.joins], joins),
     ];
-    let fate = |(kind, [seen, left], by): (&str, [usize; 2], String)| {
-        let fate = match left {
-            0 => format!("gone{by}"),
-            _ if moved => format!(
-                "moved{by} out of what is differentiated: the loop only finds out when it ends"
-            ),
-            left if left == seen => "as before".to_owned(),
+    let outcome = |(kind, [seen, left], by): (&str, [usize; 2], String)| {
+        let outcome = match left {
+            0 => format!("removed{by}"),
+            _ if undifferentiated => {
+                format!("no longer differentiated{by}: the loop only computes its trip count")
+            }
+            left if left == seen => "unchanged".to_owned(),
             left => format!("now {left}{by}"),
         };
         let number = if seen == 1 { String::new() } else { format!("{seen} ") };
-        Fate { words: format!("{number}{kind}: {fate}"), seen, left: left.min(seen), moved }
+        Outcome {
+            words: format!("{number}{kind}: {outcome}"),
+            seen,
+            left: left.min(seen),
+            undifferentiated,
+        }
     };
-    all.into_iter().map(fate).filter(|fate| fate.seen > 0).collect()
+    all.into_iter().map(outcome).filter(|outcome| outcome.seen > 0).collect()
 }
 
-/// How many φs there are of each fate. A closed form may have more of its own.
-pub(super) fn summary(fates: &[(&Phis, Vec<Fate>)]) -> String {
-    let count = |of: fn(&Fate) -> usize| -> usize {
-        fates.iter().flat_map(|(_, fates)| fates).map(of).sum()
+/// The number of φs with each outcome. φs that closed forms add are not counted.
+pub(super) fn summary(outcomes: &[(&Phis, Vec<Outcome>)]) -> String {
+    let count = |of: fn(&Outcome) -> usize| -> usize {
+        outcomes.iter().flat_map(|(_, outcomes)| outcomes).map(of).sum()
     };
     let counts = [
-        ("seen", count(|fate| fate.seen)),
-        ("gone", count(|fate| fate.seen - fate.left)),
-        ("moved", count(|fate| if fate.moved { fate.left } else { 0 })),
-        ("left", count(|fate| if fate.moved { 0 } else { fate.left })),
+        ("recorded", count(|outcome| outcome.seen)),
+        ("removed", count(|outcome| outcome.seen - outcome.left)),
+        (
+            "no longer differentiated",
+            count(|outcome| if outcome.undifferentiated { outcome.left } else { 0 }),
+        ),
+        ("remaining", count(|outcome| if outcome.undifferentiated { 0 } else { outcome.left })),
     ];
     let shown = counts.iter().filter(|(_, count)| *count > 0);
     shown.map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<String>>().join(", ")
 }
 
-/// The φs of `before`, each with those of `after` in the same place.
+/// The φs of `before` by place, each with those of `after` at the same place.
 pub(super) fn seen_and_left(before: &Graph, after: &Graph) -> Vec<(Phis, Phis)> {
     let after = phis(after, false);
     let left = |seen: &Phis| after.iter().find(|left| left.at == seen.at).cloned();

@@ -1,45 +1,45 @@
 //! A graph as a program: lines of steps, conditions and loops.
 
-use super::names::{DEEP, Reader};
+use super::names::{NodeNames, UNLIMITED_DEPTH};
 use crate::explain::notation::{Names, Notation, Term, input};
 use crate::loops::trip_count;
 use crate::ssa::{Array, ArrayData, Block, End, Entry, Graph, Item, Nest, Node, Region};
 
-/// So many lines are shown at most.
-const MOST_LINES: usize = 120;
-/// So many lines of a gradient are shown at most.
-const MOST_OF_GRADIENT: usize = 64;
-/// What is further in is left out.
-const DEEPEST: usize = 16;
-/// So many values are shown at most where many get theirs at once.
-const MOST_VALUES: usize = 8;
+/// The largest number of lines of a program.
+const MAX_LINES: usize = 120;
+/// The largest number of lines of a gradient.
+const MAX_GRADIENT_LINES: usize = 64;
+/// The largest nesting depth; deeper blocks are omitted.
+const MAX_NESTING: usize = 16;
+/// The largest number of values in a list.
+const MAX_VALUES: usize = 8;
 
-/// `graph` as a program: inputs are x₀, x₁, …, inactive ones d₀, d₁, …; other names stand for
-/// what is large or used several times. What is very long is cut.
+/// `graph` as a program. Inputs are x₀, x₁, …, inactive ones d₀, d₁, …; terms that are large or
+/// used several times have names. Long programs are truncated.
 pub fn program(graph: &Graph) -> Notation {
-    Writer::new(&Reader::new(graph)).whole(&[]).notation()
+    Writer::new(&NodeNames::new(graph)).write_graph(&[]).notation()
 }
 
-/// The outputs of `graph`, which are the derivatives by its active inputs; or how many lines
-/// there would be, if those are too many to be read.
+/// The outputs of `graph`, the derivatives by its active inputs, as a program; the number of its
+/// lines if these are too many.
 pub(super) fn gradient(graph: &Graph) -> Result<Notation, usize> {
-    let reader = Reader::new(graph);
+    let reader = NodeNames::new(graph);
     let numbers = graph.returned_outputs().take_while(|&number| graph.is_active(number));
-    let heads: Vec<String> =
+    let output_names: Vec<String> =
         numbers.map(|number| format!("∂f/∂{}", input(graph, number))).collect();
-    let writer = Writer::new(&reader).whole(&heads);
-    match writer.lines.len() + writer.left_out {
-        length if length > MOST_OF_GRADIENT => Err(length),
+    let writer = Writer::new(&reader).write_graph(&output_names);
+    match writer.lines.len() + writer.omitted {
+        length if length > MAX_GRADIENT_LINES => Err(length),
         _ => Ok(writer.notation()),
     }
 }
 
-/// The loops of `graph` in order, each before those in it, and what they do.
+/// The loops of `graph` as programs, outer ones before inner ones.
 pub(super) fn loops(graph: &Graph) -> Vec<(Region, Notation)> {
-    let (reader, nest) = (Reader::new(graph), Nest::of(graph));
+    let (reader, nest) = (NodeNames::new(graph), Nest::of(graph));
     let written = |region: Region| {
         let mut writer = Writer::new(&reader);
-        writer.looped(region, 0);
+        writer.write_loop(region, 0);
         (region, writer.notation())
     };
     let is_loop = |block: Block, region: &Region| {
@@ -50,29 +50,29 @@ pub(super) fn loops(graph: &Graph) -> Vec<(Region, Notation)> {
     regions.map(written).collect()
 }
 
-/// The texts of the first of `all`.
+/// The texts of the first items of `all`, and their number if there are more.
 fn list<T>(all: &[T], text: impl FnMut(&T) -> String) -> String {
-    let more = (all.len() > MOST_VALUES).then(|| format!("… ({} values)", all.len()));
-    all.iter().take(MOST_VALUES).map(text).chain(more).collect::<Vec<String>>().join(", ")
+    let more = (all.len() > MAX_VALUES).then(|| format!("… ({} values)", all.len()));
+    all.iter().take(MAX_VALUES).map(text).chain(more).collect::<Vec<String>>().join(", ")
 }
 
 struct Writer<'a, 'g> {
-    reader: &'a Reader<'g>,
+    reader: &'a NodeNames<'g>,
     lines: Vec<(usize, String)>,
-    /// How many lines were left out.
-    left_out: usize,
-    /// What the outputs are called, if they are not what is returned.
-    heads: &'a [String],
+    /// The number of omitted lines.
+    omitted: usize,
+    /// The names of the outputs; if empty, they are returned.
+    output_names: &'a [String],
 }
 
 impl<'a, 'g> Writer<'a, 'g> {
-    fn new(reader: &'a Reader<'g>) -> Self {
-        Writer { reader, lines: Vec::new(), left_out: 0, heads: &[] }
+    fn new(reader: &'a NodeNames<'g>) -> Self {
+        Writer { reader, lines: Vec::new(), omitted: 0, output_names: &[] }
     }
 
     /// The lines of the whole graph.
-    fn whole(mut self, heads: &'a [String]) -> Self {
-        self.heads = heads;
+    fn write_graph(mut self, output_names: &'a [String]) -> Self {
+        self.output_names = output_names;
         self.block(self.reader.graph.root(), 0, None);
         for &array in &self.reader.tables {
             let numbers = match &self.reader.graph.arrays[array] {
@@ -84,22 +84,22 @@ impl<'a, 'g> Writer<'a, 'g> {
             let name = self.reader.table(array).unwrap_or_default();
             self.line(0, format!("where {name} = ({numbers})"));
         }
-        if let Some(name) = self.reader.past() {
-            self.line(0, format!("where {name}[i] is {name} in iteration i, the first being 0"));
+        if let Some(name) = self.reader.saved() {
+            self.line(0, format!("where {name}[i] is {name} in iteration i, counted from 0"));
         }
         self
     }
 
     fn notation(mut self) -> Notation {
-        if self.left_out > 0 {
-            self.lines.push((0, format!("… ({} more)", self.left_out)));
+        if self.omitted > 0 {
+            self.lines.push((0, format!("… ({} more)", self.omitted)));
         }
         Notation::lines(&self.lines)
     }
 
     fn line(&mut self, depth: usize, line: impl Into<String>) {
-        if self.lines.len() >= MOST_LINES {
-            self.left_out += 1;
+        if self.lines.len() >= MAX_LINES {
+            self.omitted += 1;
         } else {
             self.lines.push((depth, line.into()));
         }
@@ -111,23 +111,23 @@ impl<'a, 'g> Writer<'a, 'g> {
 
     fn block(&mut self, block: Block, depth: usize, tree: Option<Region>) {
         let data = &self.reader.graph.blocks[block];
-        if depth > DEEPEST {
-            self.left_out += 1;
+        if depth > MAX_NESTING {
+            self.omitted += 1;
             return;
         }
         data.items.iter().for_each(|item| self.item(item, depth));
         match &data.end {
             End::Return(values) => match tree {
                 Some(region) => self.pass_on(region, values, depth),
-                None if self.heads.is_empty() => {
+                None if self.output_names.is_empty() => {
                     let values = self.list(values);
                     self.line(depth, format!("return {values}"));
                 }
                 None => {
-                    for (head, &value) in self.heads.iter().zip(values) {
-                        self.line(depth, format!("{head} = {}", self.reader.text(value)));
+                    for (output_name, &value) in self.output_names.iter().zip(values) {
+                        self.line(depth, format!("{output_name} = {}", self.reader.text(value)));
                     }
-                    // The derivatives that are elements of arrays.
+                    // Derivatives that are elements of arrays.
                     for (array, first, count) in self.reader.graph.output_arrays() {
                         let derivative =
                             |number: u32| format!("∂f/∂{}", input(self.reader.graph, number));
@@ -141,7 +141,10 @@ impl<'a, 'g> Writer<'a, 'g> {
                 }
             },
             &End::Branch { condition, then, otherwise } => {
-                self.line(depth, format!("if {}", self.reader.condition(condition, true, DEEP)));
+                self.line(
+                    depth,
+                    format!("if {}", self.reader.condition(condition, true, UNLIMITED_DEPTH)),
+                );
                 self.block(then, depth + 1, tree);
                 self.line(depth, "else");
                 self.block(otherwise, depth + 1, tree);
@@ -152,7 +155,7 @@ impl<'a, 'g> Writer<'a, 'g> {
 
     fn define(&mut self, node: Node, depth: usize) {
         if let Some(name) = &self.reader.names[node] {
-            let term = self.reader.written(node, DEEP).text();
+            let term = self.reader.written(node, UNLIMITED_DEPTH).text();
             self.line(depth, format!("{name} = {term}"));
         }
     }
@@ -166,14 +169,14 @@ impl<'a, 'g> Writer<'a, 'g> {
             },
             Item::Guard { condition, expect } => match graph.constant(condition) {
                 Some(held) if (held != 0.0) != expect => {
-                    self.line(depth, "stop, since this was never seen");
+                    self.line(depth, "stop: this path was never recorded");
                 }
                 _ => {
-                    let condition = reader.condition(condition, expect, DEEP);
+                    let condition = reader.condition(condition, expect, UNLIMITED_DEPTH);
                     self.line(depth, format!("provided that {condition}"));
                 }
             },
-            // It is a part of terms; names in it are defined before them.
+            // A branch that is written as a term; the names in it are defined before.
             Item::Region(region) if reader.is_inline(region) => {
                 let data = &graph.regions[region];
                 for block in graph.tree(data.root) {
@@ -182,7 +185,7 @@ impl<'a, 'g> Writer<'a, 'g> {
                 data.phis.iter().for_each(|&phi| self.define(phi, depth));
             }
             Item::Region(region) if graph.regions[region].cycle.is_some() => {
-                self.looped(region, depth);
+                self.write_loop(region, depth);
             }
             Item::Region(region) => self.block(graph.regions[region].root, depth, Some(region)),
             Item::Fill(array) => self.fill(array, depth),
@@ -202,10 +205,10 @@ impl<'a, 'g> Writer<'a, 'g> {
         };
         firsts.dedup();
         let firsts = list(&firsts, |first| first.map_or("0".to_owned(), |node| reader.text(node)));
-        self.line(depth, format!("{name} has the sums that begin with {firsts}"));
+        self.line(depth, format!("{name} is an array of sums that start with {firsts}"));
     }
 
-    fn looped(&mut self, region: Region, depth: usize) {
+    fn write_loop(&mut self, region: Region, depth: usize) {
         let (reader, graph) = (self.reader, self.reader.graph);
         let data = &graph.regions[region];
         let Some(cycle) = &data.cycle else { return };
@@ -213,7 +216,7 @@ impl<'a, 'g> Writer<'a, 'g> {
         let times = match count {
             Some((count, true)) => format!("{count} times"),
             Some((count, false)) => format!("at most {count} times"),
-            None => format!("(seen at most {} times)", cycle.bound),
+            None => format!("(recorded at most {} times)", cycle.bound),
         };
         let direction = if data.replays.is_some() { " backwards" } else { "" };
         let mut line = format!("loop {times}{direction} in {}", reader.counters[region]);
@@ -226,15 +229,15 @@ impl<'a, 'g> Writer<'a, 'g> {
         self.line(depth, line);
         let before = self.lines.len();
         self.block(data.root, depth + 1, Some(region));
-        // A loop that is only there to be replayed.
+        // An empty loop that exists only to be replayed is not shown.
         let is_empty = self.lines.len() == before && cycle.entries.is_empty();
         if is_empty && data.replays.is_none() && matches!(count, Some((_, true))) {
             self.lines.pop();
         }
     }
 
-    /// The trip count of a loop where nothing else ends it, and whether nothing does; `None` if
-    /// numbers decide it.
+    /// The largest trip count of a loop, and true if it has no other exit; `None` if the loop
+    /// condition depends on data.
     fn count(&self, region: Region) -> Option<(u64, bool)> {
         let graph = self.reader.graph;
         let (mut counts, mut always) = (Vec::new(), true);
@@ -249,7 +252,7 @@ impl<'a, 'g> Writer<'a, 'g> {
         if let [count] = counts[..] { Some((count, always)) } else { None }
     }
 
-    /// What the end of a tree of `region` passes on.
+    /// Writes the operands of φs at a leaf of `region` as assignments.
     fn pass_on(&mut self, region: Region, values: &[Node], depth: usize) {
         let (reader, graph) = (self.reader, self.reader.graph);
         let data = &graph.regions[region];
@@ -271,8 +274,8 @@ impl<'a, 'g> Writer<'a, 'g> {
         if let (Some(again), None) = (again, decided)
             && trip_count(graph, region, again).is_none()
         {
-            let condition = reader.condition(again, true, DEEP);
-            self.line(depth, format!("this is the last iteration unless {condition}"));
+            let condition = reader.condition(again, true, UNLIMITED_DEPTH);
+            self.line(depth, format!("last iteration unless {condition}"));
         }
         let (names, values): (Vec<&String>, Vec<Node>) = changes.into_iter().unzip();
         let (left, right) = (list(&names, |name| name.to_string()), self.list(&values));
@@ -282,7 +285,7 @@ impl<'a, 'g> Writer<'a, 'g> {
             _ => self.line(depth, format!("({left}) ← ({right})")),
         }
         if decided == Some(false) {
-            self.line(depth, "leave the loop");
+            self.line(depth, "exit the loop");
         }
     }
 }

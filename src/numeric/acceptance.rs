@@ -1,45 +1,44 @@
-//! The accuracy contract: which results of a closed form are returned.
+//! The accuracy contract: the condition for returning the results of a closed form.
 //!
-//! With the running error bound e of a result v, one of the clauses of [`accepts`] has to
-//! hold, and no intermediate result may be out of range; otherwise the loop runs.
-//! Every comparison is such that NaN fails.
+//! Let e be the running error bound of a result v. One of the clauses of [`accepts`] must hold, and
+//! all intermediate results must be in range; otherwise the call is rejected and the loop runs.
+//! Comparisons are written so that NaN fails.
 
 use super::double_double::{Bounded, power_of_two};
 
-/// The largest magnitude of powers, sums, states, coefficients and adjoints. Products of two
-/// are finite then, as is a sum of all such products that a routine adds up.
+/// The largest magnitude of powers, sums, states, coefficients and adjoints, so that sums of
+/// products of two of them do not overflow.
 pub const MAX_MAGNITUDE: f64 = power_of_two(500);
-/// The largest bound relative to the result. It is 2 to 4 ulp.
+/// The largest error bound relative to the result: 2 to 4 ulp.
 pub const RELATIVE_BOUND: f64 = power_of_two(-51);
-/// The largest bound relative to the effect that a relative change of the input has, for
-/// results that have cancelled: 1e-22. A tape in working precision is no better: for
-/// descent with momentum that has converged in 300 steps it returns -2.8e-31 as the derivative
-/// by the learning rate.
+/// The largest error bound relative to the effect of a relative change of the input, for results
+/// that have cancelled: 1e-22. A tape in working precision is no better: for descent with momentum
+/// that has converged in 300 steps it returns -2.8e-31 as the derivative by the learning rate.
 pub const EFFECT_BOUND: f64 = power_of_two(-75);
-/// The largest magnitude, with bound, of a result that is as good as zero. It leaves room for
-/// the underflow of many operations above the smallest normal number, 2.2e-308.
+/// The largest magnitude plus error bound of a result that counts as zero. It exceeds the underflow
+/// of many operations near the smallest normal number, 2.2e-308.
 pub const NEGLIGIBLE: f64 = 1e-285;
-/// An input counts as at least this much of the state, and at least this, where a relative
-/// change of it is asked for: an input of zero has none.
+/// The smallest magnitude of an input, absolute and relative to the state, in [`partial_scale`]: a
+/// zero input has no relative change.
 pub const MIN_INPUT: f64 = power_of_two(-40);
 
-/// Watches that numbers stay in range.
+/// The range check of intermediate results.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     within: bool,
 }
 
 impl Range {
-    /// Nothing is out of range yet.
+    /// The check before the first number.
     pub const START: Range = Range { within: true };
 
-    /// Takes notice of a number, with its bound.
+    /// Checks a number with its error bound.
     #[inline(always)]
     pub fn check(&mut self, number: Bounded) {
         self.within &= number.size <= MAX_MAGNITUDE;
     }
 
-    /// Whether all numbers were in range.
+    /// True if all numbers were in range.
     #[inline(always)]
     pub fn holds(self) -> bool {
         self.within
@@ -52,21 +51,21 @@ fn larger(a: f64, b: f64) -> f64 {
     if a < b { b } else { a }
 }
 
-/// The scale of a state's value: its magnitude, or what it started from.
+/// The scale of a state's value: the larger of its magnitude and that of its start.
 #[inline(always)]
 pub fn value_scale(value: f64, start: f64) -> f64 {
     larger(value.abs(), start.abs())
 }
 
-/// The scale of the partial derivative by an input: that which changes a state of scale `state`
-/// by all of it when the input changes by all of it.
+/// The scale of the partial derivative by an input: the quotient of the scale of the state and the
+/// magnitude of the input.
 #[inline(always)]
 pub fn partial_scale(state: f64, input: f64) -> f64 {
     let smallest = larger(MIN_INPUT * state, MIN_INPUT);
     state / larger(input.abs(), smallest)
 }
 
-/// Whether a result is accurate enough to be returned.
+/// True if a result is accurate enough to be returned.
 #[inline(always)]
 pub fn accepts(result: Bounded, scale: f64) -> bool {
     let (value, bound) = (result.hi.abs(), result.bound);

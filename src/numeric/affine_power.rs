@@ -1,10 +1,10 @@
-//! The routine for affine recurrences: what it consists of and what it returns.
+//! The routine for affine recurrences: its parts and its interface (`compute` evaluates it).
 
 use super::acceptance::accepts;
 use super::double_double::Bounded;
 use super::program::{AffineMap, Program, ProgramError, Slot, Trips, duplicate};
 
-/// The state after n steps of `z -> A z + b`, whose coefficients are a program's.
+/// The state after n steps of `z -> A z + b`, with coefficients from a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AffinePower {
     program: Program,
@@ -23,8 +23,8 @@ impl AffinePower {
     ///
     /// # Errors
     ///
-    /// If one of them names what does not exist, the sizes do not fit, outputs or differentiated
-    /// inputs occur twice, or there is no output.
+    /// If a slot, state or input does not exist, the sizes do not fit, an output or a
+    /// differentiated input occurs twice, or there is no output.
     pub fn new(
         program: Program,
         map: AffineMap,
@@ -57,7 +57,7 @@ impl AffinePower {
         })
     }
 
-    /// The same with another trip count, which names an input that exists.
+    /// This routine with another trip count; an input of it must exist.
     pub(crate) fn with_trips(&self, trips: Trips) -> AffinePower {
         AffinePower { trips, ..self.clone() }
     }
@@ -74,7 +74,7 @@ impl AffinePower {
         &self.map
     }
 
-    /// Where each state starts.
+    /// The start of each state.
     #[inline(always)]
     pub fn start(&self) -> &[Slot] {
         &self.start
@@ -86,13 +86,13 @@ impl AffinePower {
         self.trips
     }
 
-    /// The states that are wanted.
+    /// The states that are returned.
     #[inline(always)]
     pub fn outputs(&self) -> &[u32] {
         &self.outputs
     }
 
-    /// The inputs by which partial derivatives are wanted.
+    /// The inputs by which partial derivatives are computed.
     #[inline(always)]
     pub fn differentiated(&self) -> &[u32] {
         &self.differentiated
@@ -104,34 +104,35 @@ impl AffinePower {
         self.program.inputs() as usize
     }
 
-    /// The place of an output's value in the results. Its partial derivatives come after it.
+    /// The index of an output's value in the results. Its partial derivatives follow it.
     #[inline(always)]
     pub fn value_index(&self, output: usize) -> usize {
         1 + output * (1 + self.differentiated.len())
     }
 
-    /// The slots of the differentiated inputs that the program loads; the others have none.
+    /// The slots of the differentiated inputs; `None` for inputs that the program does not load.
     #[inline(always)]
     pub(super) fn differentiated_slots(&self) -> &[Option<Slot>] {
         &self.differentiated_slots
     }
 
-    /// Computes the results. A result that is not computed is NaN: all but the first of a
-    /// rejected call may be, and so are the partial derivatives of one that is without. A call
-    /// with fewer inputs or less space for results than there are is rejected.
+    /// Computes the results: 1 or 0 for acceptance, then for each output its value and its partial
+    /// derivatives. Results that are not computed are NaN: partial derivatives without
+    /// `with_partials`, and possibly all results of a rejected call. A call with too few inputs or
+    /// too little space for results is rejected.
     pub fn run(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         self.run_inlined(inputs, with_partials, results);
     }
 
-    /// The results with their places, error bounds and scales, also those that fail the accuracy
-    /// contract; none where a number is out of range or an input is missing.
+    /// The results with their indices, error bounds and scales, also those that fail the accuracy
+    /// contract. Empty if a number is out of range or an input is missing.
     pub fn bounded_results(&self, inputs: &[f64]) -> Vec<(usize, Bounded, f64)> {
         if inputs.len() < self.inputs() {
             return Vec::new();
         }
         let mut results: Vec<(usize, Bounded, f64)> = Vec::new();
         let mut collect = |index, result, scale| {
-            // Powering begins again where quotients were out of range.
+            // Binary powering computes a result again if the quotients failed.
             results.retain(|&(known, ..)| known != index);
             results.push((index, result, scale));
             true
@@ -140,7 +141,7 @@ impl AffinePower {
         if in_range { results } else { Vec::new() }
     }
 
-    /// The same as [`run`](Self::run), compiled for the target features of the caller.
+    /// [`run`](Self::run), inlined to be compiled for the target features of the caller.
     #[inline(always)]
     pub(super) fn run_inlined(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         results.fill(f64::NAN);

@@ -1,9 +1,12 @@
-//! How an affine recurrence is computed.
+//! Evaluation of an affine recurrence with all partials.
 //!
-//! The coefficient program is evaluated, the state advanced by binary powering, and for each
-//! output the adjoints go back through the powers and the program, all in double-double with
-//! error bounds. One state is computed by quotients first, and again by powering if these are
-//! not accurate enough. A result that fails the accuracy contract rejects the call.
+//! 1. Evaluate the coefficient program.
+//! 2. Advance the state by binary powering.
+//! 3. For each output, propagate adjoints back through the powers and the program.
+//!
+//! All in double-double with error bounds. A scalar recurrence is computed by quotients first, and
+//! by powering if these are not accurate. A result that fails the accuracy contract rejects the
+//! call.
 
 use super::AffinePower;
 use super::acceptance::{Range, partial_scale, value_scale};
@@ -14,20 +17,20 @@ use super::program::MAX_STATES;
 use super::quotients::by_quotients;
 use crate::entity::Entity;
 
-/// The memory of a call in numbers of 32 bytes: enough for three states and 2³² steps, four and a
-/// million, six and a thousand, with a short program. A call that takes more is rejected. All is
-/// on the stack, of which each 4 KiB cost a probe on every call.
+/// The largest memory of a call, in numbers of 32 bytes: enough for three states and 2³² steps,
+/// four and a million, or six and a thousand, with a short program. A call that needs more is
+/// rejected. The memory is on the stack, where each 4 KiB cost a probe in every call.
 const MAX_MEMORY: usize = 576;
-/// Less memory for most calls, as all of it is cleared: for two states and a million steps.
+/// Memory for two states and a million steps. All memory is cleared, so that less is faster.
 const MEDIUM_MEMORY: usize = 192;
-/// For two states and a thousand steps.
+/// Memory for two states and a thousand steps.
 const SMALL_MEMORY: usize = 96;
-/// For quotients and a short program.
+/// Memory for quotients and a short program.
 const TINY_MEMORY: usize = 16;
 
 impl AffinePower {
-    /// Sets up memory, evaluates the program and computes all results. Each goes with its place
-    /// and the scale of its bound to `accept`; the first that is not accepted is the last.
+    /// Computes all results and passes each to `accept`, with its index and its scale. Returns
+    /// `None` after a result that is not accepted, or if a number is out of range.
     #[inline(always)]
     pub(super) fn compute(
         &self,
@@ -43,7 +46,7 @@ impl AffinePower {
         self.by_powering(trips, inputs, with_partials, accept)
     }
 
-    /// [`compute`](Self::compute) for one state without inner loops, by quotients.
+    /// [`compute`](Self::compute) for a scalar recurrence without inner loops, by quotients.
     #[inline(always)]
     fn by_quotients(
         &self,
@@ -73,12 +76,12 @@ impl AffinePower {
         range.holds().then_some(())
     }
 
-    /// The memory of the levels of binary powering for so many steps.
+    /// The memory of the levels of binary powering for `trips` steps.
     fn level_memory(&self, trips: u64) -> usize {
         levels(trips) * level_size(array_size(self.map().states()), 1)
     }
 
-    /// Whether a call has the memory for this trip count.
+    /// True if the memory of a call is enough for this trip count.
     pub(crate) fn has_memory(&self, trips: u64) -> bool {
         let program = self.program();
         2 * program.slots() + self.level_memory(trips) + program.power_memory() <= MAX_MEMORY
@@ -93,6 +96,7 @@ impl AffinePower {
         with_partials: bool,
         accept: &mut impl FnMut(usize, Bounded, f64) -> bool,
     ) -> Option<()> {
+        // Memory: slots, their adjoints, levels of the loop, levels of inner loops.
         let slots = self.program().slots();
         let (outer, inner) = (self.level_memory(trips), self.program().power_memory());
         let size = 2 * slots + outer + inner;
@@ -145,7 +149,7 @@ impl AffinePower {
         call.range.holds().then_some(())
     }
 
-    /// Passes the partial derivatives of an output to `accept`, from the slots' adjoints.
+    /// Passes the partial derivatives of an output, adjoints of slots, to `accept`.
     #[inline(always)]
     fn accept_partials(
         &self,
@@ -165,7 +169,7 @@ impl AffinePower {
         all.then_some(())
     }
 
-    /// How the state is advanced.
+    /// The parameters of binary powering.
     #[inline(always)]
     fn steps<'a>(&'a self, states: usize, call: &Call<'_>) -> Steps<'a> {
         Steps { states, columns: 1, dependence: self.map().dependence(), trips: call.trips }
@@ -212,7 +216,7 @@ impl AffinePower {
     }
 }
 
-/// The size of the arrays for so many states: sizes that are common have code of their own.
+/// The array size for `states`: common sizes are monomorphised.
 #[inline(always)]
 const fn array_size(states: usize) -> usize {
     if states <= 4 { states } else { MAX_STATES }
@@ -228,6 +232,6 @@ struct Call<'a> {
     adjoints: &'a mut [Bounded],
     /// The levels of binary powering.
     levels: &'a mut [Bounded],
-    /// Whether all was in range so far.
+    /// The range check so far.
     range: Range,
 }

@@ -1,7 +1,7 @@
-//! Which states of a map depend on which, by the entries that are not zero exactly.
+//! The sparsity pattern of the powers of a map: which states depend on which.
 //!
-//! Sets of states are bit masks. Entries of powers that are zero for all values of the
-//! coefficients are neither computed nor differentiated, and have no bound.
+//! Sets of states are bit masks. Structural zeros of powers, entries that are zero for all values
+//! of the coefficients, are neither computed nor differentiated, and are exact.
 
 use super::program::{MAX_STATES, Slot};
 
@@ -34,13 +34,13 @@ impl Dependence {
         dependence
     }
 
-    /// Whether entry (i, j) of some power may not be zero.
+    /// True if state i depends on state j: entry (i, j) of some power is not a structural zero.
     #[inline(always)]
     pub fn depends(&self, i: usize, j: usize) -> bool {
         contains(self.on[i], j)
     }
 
-    /// Whether the offset of some number of steps may not be zero in state i.
+    /// True if state i depends on the offset after some number of steps.
     #[inline(always)]
     pub fn is_driven(&self, i: usize) -> bool {
         contains(self.driven, i)
@@ -67,13 +67,13 @@ impl Dependence {
     }
 }
 
-/// Whether a set has this state.
+/// True if `set` contains `state`.
 #[inline(always)]
 pub fn contains(set: u8, state: usize) -> bool {
     set >> state & 1 == 1
 }
 
-/// Where a condition holds.
+/// The set of the indices whose items satisfy `condition`.
 #[inline(always)]
 pub fn mask<T>(items: &[T], condition: impl Fn(&T) -> bool) -> u8 {
     items.iter().enumerate().fold(0, |set, (i, item)| set | u8::from(condition(item)) << i)

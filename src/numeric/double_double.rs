@@ -1,15 +1,17 @@
-//! Double-double numbers that carry an absolute bound of their error.
+//! Double-double numbers with a running error bound.
 //!
-//! A number is `hi + lo` with `|lo| <= u |hi|`, u = 2^-53; an operation on it rounds by a few
-//! u². The bound is the running error bound of Higham's book: what the operands may be off,
-//! propagated to first order, plus the operation's own rounding. The bound is itself computed
-//! in working precision, so it is good to a relative 2^-50 for each operation before it.
+//! A number is `hi + lo` with `|lo| <= u |hi|`, u = 2^-53; an operation rounds by a few u². The
+//! bound is the running error bound of N. J. Higham, "Accuracy and Stability of Numerical
+//! Algorithms", 3.3: the bounds of the operands, propagated to first order, plus the rounding error
+//! of the operation. It is computed in working precision, to a relative 2^-50 for each operation.
 //!
-//! All is `#[inline(always)]`, as the products use `f64::mul_add`, which is fast only in a
-//! caller that is compiled with hardware FMA. Sums and products of double-doubles: M. Joldes,
-//! J.-M. Muller, V. Popescu, "Tight and rigorous error bounds for basic building blocks of
-//! double-word arithmetic", ACM TOMS 44, 2017. Sums of products: T. Ogita, S. M. Rump,
-//! S. Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26, 2005.
+//! All functions are `#[inline(always)]`: products use `f64::mul_add`, which is fast only in a
+//! caller that is compiled with hardware FMA.
+//!
+//! - Sums and products: M. Joldes, J.-M. Muller, V. Popescu, "Tight and rigorous error bounds for
+//!   basic building blocks of double-word arithmetic", ACM TOMS 44, 2017.
+//! - Sums of products: T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", SIAM J. Sci.
+//!   Comput. 26, 2005.
 
 use core::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -28,9 +30,9 @@ const PRODUCT_ROUNDING: f64 = 8.0 * UNIT_SQUARED;
 /// Relative error of a quotient. The residual rounds by 2 u² and 3 u², its quotient by 3 u²,
 /// and another 3 u² is the divisor's low-order word, which that quotient omits.
 const QUOTIENT_ROUNDING: f64 = 16.0 * UNIT_SQUARED;
-/// Absolute error of an operation whose products underflow: a few times 2^-1075 for each of at
-/// most 20 products and their bounds. It is larger than that, so that its own products with
-/// other numbers are seldom subnormal, which is slow on some processors.
+/// Absolute error of an operation whose products underflow. A few times 2^-1075 for each of at most
+/// 20 products would do; a larger bound has fewer subnormal products, which are slow on some
+/// processors.
 const UNDERFLOW: f64 = power_of_two(-1010);
 
 /// Error of a sum of `terms` products relative to the sum of their magnitudes.
@@ -45,20 +47,20 @@ const fn dot_rounding(terms: usize) -> f64 {
     ((terms * terms + 7 * terms) / 2 + 6) as f64 * UNIT_SQUARED
 }
 
-/// A double-double number `hi + lo` that is at most `bound` off.
+/// A double-double number `hi + lo` with an absolute error of at most `bound`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounded {
     /// The number in working precision.
     pub hi: f64,
     /// The low-order word.
     pub lo: f64,
-    /// At least the distance of the true number from `hi + lo`, to first order.
+    /// The error bound, to first order.
     pub bound: f64,
     /// `|hi| + bound`.
     pub size: f64,
 }
 
-/// `a + b` as its rounded value and the error of that.
+/// `a + b` as its rounded value and its rounding error.
 #[inline(always)]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
@@ -82,37 +84,38 @@ fn two_product(a: Bounded, b: Bounded) -> (f64, f64) {
 }
 
 impl Bounded {
-    /// Zero, exactly.
+    /// The exact zero.
     pub const ZERO: Bounded = Bounded { hi: 0.0, lo: 0.0, bound: 0.0, size: 0.0 };
-    /// One, exactly.
+    /// The exact one.
     pub const ONE: Bounded = Bounded { hi: 1.0, lo: 0.0, bound: 0.0, size: 1.0 };
 
-    /// This number, exactly.
+    /// An exact number.
     #[inline(always)]
     pub fn exact(value: f64) -> Bounded {
         Bounded::new((value, 0.0), 0.0)
     }
 
-    /// The number `hi + lo` with a bound.
+    /// The number `hi + lo` with an error bound.
     #[inline(always)]
     pub fn new((hi, lo): (f64, f64), bound: f64) -> Bounded {
         Bounded { hi, lo, bound, size: hi.abs() + bound }
     }
 
-    /// A number that an operation has rounded to `value`. The bound is an ulp, so that powers do
-    /// not amplify it unseen; the error of its operands is the tape's too, and is not in it.
+    /// The rounded result `value` of an operation. The bound is an ulp, so that its amplification by
+    /// powers is bounded as well. The errors of the operands, which the tape has too, are not
+    /// included.
     #[inline(always)]
     pub fn rounded(value: f64) -> Bounded {
         Bounded::new((value, 0.0), power_of_two(-52).mul_add(value.abs(), UNDERFLOW))
     }
 
-    /// Whether the words are a double-double, and the bound is one.
+    /// True if the words are a double-double, and the bound is not negative.
     #[inline(always)]
     pub fn is_normalised(self) -> bool {
         self.bound >= 0.0 && self.lo.abs() <= 0.5 * f64::EPSILON * self.hi.abs()
     }
 
-    /// Whether it is zero without an error.
+    /// True for an exact zero.
     #[inline(always)]
     pub fn is_zero(self) -> bool {
         self.size == 0.0
@@ -120,8 +123,8 @@ impl Bounded {
 }
 
 impl Bounded {
-    /// Its square root: a step of Newton's method from that of the high-order word. NaN where the
-    /// number may be negative.
+    /// The square root: one Newton step from that of the high-order word. NaN if the number may be
+    /// negative.
     #[inline(always)]
     pub fn sqrt(self) -> Bounded {
         let root = self.hi.sqrt();
@@ -134,12 +137,12 @@ impl Bounded {
 
     /// The exponential function, for arguments from -350 to 350; NaN for others.
     ///
-    /// With k the nearest integer of x / ln 2 and r = x - k ln 2, e^(r / 256) - 1 is a sum of
-    /// powers, of which those from the fifth on are below 2^-45 of it, so that working precision is enough
-    /// for them; p -> p² + 2p squares p + 1.
+    /// With k the nearest integer of x / ln 2 and r = x - k ln 2, e^(r / 256) - 1 is a Taylor sum
+    /// whose terms from the fifth on are below 2^-45 of it, so that working precision is enough for
+    /// them. p -> p² + 2p squares p + 1.
     #[inline(always)]
     pub fn exp(self) -> Bounded {
-        /// ln 2; the bound is that of the words.
+        /// ln 2 as a double-double.
         const LN_2: (f64, f64) = (core::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
         const SQUARINGS: i32 = 8;
         let reciprocal = |number: f64| Bounded::ONE / Bounded::exact(number);
@@ -161,15 +164,15 @@ impl Bounded {
     }
 }
 
-/// Lets a name be zeros on the stack, as many as the first of these numbers that is enough: all of
-/// them are cleared. Returns nothing from the function if there is none.
+/// Declares `memory` as zeroed numbers on the stack: the first of the arrays of these sizes that
+/// holds `size` numbers. If none does, the calling function returns `Default::default()`.
 macro_rules! on_stack {
-    (let $memory:ident = $size:expr, of $($series:ident: $most:expr),+) => {
-        $(let mut $series;)+
+    (let $memory:ident = $size:expr, of $($array:ident: $most:expr),+) => {
+        $(let mut $array;)+
         let size = $size;
         let $memory: &mut [Bounded] = $(if size <= $most {
-            $series = [Bounded::ZERO; $most];
-            &mut $series
+            $array = [Bounded::ZERO; $most];
+            &mut $array
         } else)+ {
             return Default::default();
         };
@@ -214,7 +217,7 @@ impl Mul for Bounded {
     #[inline(always)]
     fn mul(self, other: Bounded) -> Bounded {
         let product = self.hi * other.hi;
-        // Not as in `two_product`: here the latency counts.
+        // Other than in `two_product`, to shorten the critical path.
         let residual = self.hi.mul_add(other.hi, -product);
         let low = residual + self.hi.mul_add(other.lo, self.lo * other.hi);
         let underflow = if self.is_zero() || other.is_zero() { 0.0 } else { UNDERFLOW };
@@ -233,7 +236,7 @@ impl Div for Bounded {
         let residual = (-quotient).mul_add(other.hi, self.hi);
         let residual = residual + (-quotient).mul_add(other.lo, self.lo);
         let (hi, lo) = fast_two_sum(quotient, residual / other.hi);
-        // Not negative, and infinite or NaN where the divisor may be zero.
+        // The bound is infinite or NaN if the divisor may be zero.
         let smallest = (other.hi.abs() - other.bound).max(0.0);
         let underflow = if self.is_zero() { 0.0 } else { UNDERFLOW + UNDERFLOW / smallest };
         let propagated = (self.bound + hi.abs() * other.bound) / smallest;
@@ -241,14 +244,14 @@ impl Div for Bounded {
     }
 }
 
-/// A compensated sum of products.
+/// A compensated sum of products (Dot2 of Ogita, Rump and Oishi).
 #[derive(Clone, Copy, Debug)]
 pub struct Dot {
     /// The sum in working precision.
     high: f64,
-    /// The sum of all errors and low-order words.
+    /// The sum of all rounding errors and low-order words.
     low: f64,
-    /// The propagated errors.
+    /// The sum of the propagated error bounds.
     bound: f64,
     /// The sum of the terms' magnitudes.
     magnitude: f64,
@@ -262,7 +265,7 @@ impl From<Bounded> for Dot {
 }
 
 impl Dot {
-    /// A sum whose first term is `a · b`.
+    /// The sum with the first term `a · b`.
     #[inline(always)]
     pub fn product(a: Bounded, b: Bounded) -> Dot {
         let (high, low) = two_product(a, b);
@@ -270,7 +273,7 @@ impl Dot {
         Dot { high, low, bound, magnitude: a.size * b.size }
     }
 
-    /// With the term `a · b`.
+    /// Adds the term `a · b`.
     #[inline(always)]
     pub fn plus_product(self, a: Bounded, b: Bounded) -> Dot {
         let (product, residual) = two_product(a, b);
@@ -283,7 +286,7 @@ impl Dot {
         }
     }
 
-    /// With the term `a`.
+    /// Adds the term `a`.
     #[inline(always)]
     pub fn plus(self, a: Bounded) -> Dot {
         let (high, error) = two_sum(self.high, a.hi);
@@ -295,7 +298,7 @@ impl Dot {
         }
     }
 
-    /// The sum of at most `terms` terms; the compiler should know how many.
+    /// The sum of at most `terms` terms; the number should be a compile-time constant.
     #[inline(always)]
     pub fn finish(self, terms: usize) -> Bounded {
         let rounding = dot_rounding(terms).mul_add(self.magnitude, UNDERFLOW);

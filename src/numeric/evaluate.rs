@@ -1,4 +1,4 @@
-//! Values of a coefficient program, and its reverse sweep.
+//! Evaluation of a coefficient program, and its reverse sweep.
 
 use super::acceptance::Range;
 use super::double_double::Bounded;
@@ -7,8 +7,8 @@ use super::program::{AffineMap, Instruction, MAX_STATES, Power, Program};
 use crate::entity::Entity;
 use crate::op::Op;
 
-/// Calls a function that is generic over the number of states, and of columns for the map of an
-/// inner loop, which are the states and one more.
+/// Calls a function for an inner loop that is generic over the number of states and of columns;
+/// there is one more column than states.
 macro_rules! for_states {
     ($states:expr, $function:ident($($argument:expr),* $(,)?)) => {
         match $states {
@@ -21,7 +21,7 @@ macro_rules! for_states {
 }
 
 impl AffineMap {
-    /// The matrix and the offset for these values of the slots.
+    /// The matrix and the offset from the values of the slots.
     #[inline(always)]
     pub(super) fn load<const K: usize>(&self, slots: &[Bounded]) -> ([Vector<K>; K], Vector<K>) {
         let mut matrix = [[Bounded::ZERO; K]; K];
@@ -67,7 +67,7 @@ pub(super) fn add_to(adjoint: &mut Bounded, contribution: Bounded) {
 }
 
 impl Power {
-    /// The numbers that its levels take.
+    /// The memory of its levels, in numbers.
     #[inline(always)]
     fn memory(&self) -> usize {
         let states = if self.map.states() <= 3 { self.map.states() } else { MAX_STATES };
@@ -76,7 +76,7 @@ impl Power {
 }
 
 impl Program {
-    /// The memory that all powers take, in numbers.
+    /// The memory of all powers, in numbers.
     #[inline(always)]
     pub(super) fn power_memory(&self) -> usize {
         if !self.has_powers() {
@@ -89,8 +89,8 @@ impl Program {
         self.instructions().iter().map(memory).sum()
     }
 
-    /// Computes all slots; without `POWERS` there may be none. The levels of powers go to
-    /// `memory`, which is as large as [`power_memory`](Self::power_memory) says.
+    /// Computes all slots. Fails on powers unless `POWERS` is set. The levels of powers are stored
+    /// in `memory`, which has [`power_memory`](Self::power_memory) numbers.
     #[inline(always)]
     pub(super) fn evaluate<const POWERS: bool>(
         &self,
@@ -149,7 +149,7 @@ impl Program {
         Some(())
     }
 
-    /// Passes the adjoints of all slots on to the slots of the inputs.
+    /// Reverse sweep: propagates the adjoints of all slots to the slots of the inputs.
     #[inline(always)]
     pub(super) fn reverse<const POWERS: bool>(
         &self,
@@ -209,7 +209,7 @@ impl Program {
     }
 }
 
-/// Zero and the unit vectors: what an inner loop advances to have its map.
+/// Zero and the unit vectors: the columns that an inner loop advances to compute its map.
 #[inline(always)]
 fn unit_vectors<const K: usize, const C: usize>() -> [Vector<K>; C] {
     let mut columns = [[Bounded::ZERO; K]; C];
@@ -219,7 +219,7 @@ fn unit_vectors<const K: usize, const C: usize>() -> [Vector<K>; C] {
     columns
 }
 
-/// The map of all steps of an inner loop. Its levels stay in `memory`.
+/// Computes the map of all steps of an inner loop. The levels are kept in `memory`.
 #[inline(always)]
 fn map_of_loop<const K: usize, const C: usize>(
     n: usize,
@@ -242,7 +242,7 @@ fn map_of_loop<const K: usize, const C: usize>(
     Some(())
 }
 
-/// Passes the adjoints of the results of [`map_of_loop`] on to the entries of its map.
+/// Propagates the adjoints of the results of [`map_of_loop`] to the entries of its map.
 #[inline(always)]
 fn reverse_map_of_loop<const K: usize, const C: usize>(
     n: usize,

@@ -1,12 +1,12 @@
-//! Small linear systems: their solution in double-double, and whether they are positive definite.
+//! Small linear systems: solution in double-double, and a test for positive definiteness.
 
 use super::double_double::Bounded;
 
-/// An entry of Cholesky's decomposition below this is rounding, for entries that are scaled to about
-/// one.
+/// The smallest pivot of a Cholesky decomposition of a matrix scaled to entries of about one; a
+/// smaller one may be rounding error.
 const MIN_PIVOT: f64 = 1e-10;
 
-/// Whether Cholesky's decomposition of a symmetric matrix exists.
+/// True if the Cholesky decomposition of a symmetric matrix exists.
 pub fn is_positive_definite(size: usize, entry: impl Fn(usize, usize) -> f64) -> bool {
     let mut factor = vec![0.0; size * size];
     for i in 0..size {
@@ -23,8 +23,8 @@ pub fn is_positive_definite(size: usize, entry: impl Fn(usize, usize) -> f64) ->
     true
 }
 
-/// The solution of a system, by elimination with pivoting. Data far from zero make it
-/// ill-conditioned, so it has twice the working precision.
+/// Solves a system by Gauss-Jordan elimination with partial pivoting. Data far from zero make it
+/// ill-conditioned, hence double-double. `None` if a pivot is zero.
 pub fn solve(
     size: usize,
     matrix: impl Fn(usize, usize) -> Bounded,

@@ -1,22 +1,29 @@
-//! Numerical routines that stand for loops, and the contract of their accuracy.
+//! Routines that evaluate closed forms of loops, and the accuracy contract.
 //!
-//! - [`double_double`]: numbers of twice the working precision that carry an error bound
-//! - [`acceptance`]: which results are accurate enough to be returned
-//! - [`program`]: straight-line programs from live-ins to coefficients
-//! - `dependence`: which entries of a map's powers are zero
-//! - `evaluate`: their values and their reverse sweep
-//! - `powering`: binary powering of an affine map, and its reverse sweep
-//! - `quotients`: a recurrence of one state, faster
-//! - `affine_power`: the routine for affine recurrences of 1 to 6 states
-//! - `compute`: how its results are computed
+//! Arithmetic:
+//!
+//! - [`double_double`]: double-double numbers with a running error bound
+//! - [`acceptance`]: the accuracy contract
 //! - `linear`: small linear systems
-//! - `polynomial`: the routine for sums that are polynomials of live-ins
-//! - `moments`: the routine that computes their coefficients from data in a call
-//! - `text`: the text form of routines
 //!
-//! A routine is data: kernel and interpreter call [`Routine::run`] with the live-ins of a loop.
-//! It allocates nothing, and `run_inlined` is for callers that are compiled with
-//! hardware FMA; without, it computes the same numbers slowly.
+//! Coefficient programs:
+//!
+//! - [`program`]: straight-line programs from live-ins to the coefficients of affine maps
+//! - `evaluate`: evaluation of programs, and their reverse sweep
+//!
+//! The three routines:
+//!
+//! - `affine_power`: affine recurrences of 1 to 6 states; `compute` evaluates them
+//!   - `powering`: binary powering of an affine map, and its reverse sweep
+//!   - `quotients`: scalar recurrences by quotients
+//!   - `dependence`: structural zeros of powers
+//! - `polynomial`: sums that are polynomials of live-ins
+//! - `moments`: the coefficients of these polynomials from data in a call
+//! - `text`: the text form
+//!
+//! Kernels and the interpreter call [`Routine::run`] with the live-ins of a loop. It does not
+//! allocate. `run_inlined` is for callers that are compiled with hardware FMA; without, the results
+//! are the same, but `mul_add` is slow.
 
 pub mod acceptance;
 mod affine_power;
@@ -41,7 +48,7 @@ pub use program::{
 };
 pub use text::TextError;
 
-/// A routine that computes what a loop does, with partial derivatives.
+/// A routine that evaluates the closed form of a loop, with partial derivatives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Routine {
     /// The state of an affine recurrence.
@@ -80,7 +87,7 @@ impl Routine {
         }
     }
 
-    /// The inputs by which there are partial derivatives.
+    /// The inputs by which partial derivatives are computed.
     pub fn differentiated(&self) -> &[u32] {
         match self {
             Routine::AffinePower(power) => power.differentiated(),
@@ -89,18 +96,18 @@ impl Routine {
         }
     }
 
-    /// The number of results: whether the call is accepted (1) or not (0), then for each output
-    /// its value and its partial derivatives by the differentiated inputs.
+    /// The number of results: 1 or 0 for acceptance, then for each output its value and its
+    /// partial derivatives by the differentiated inputs.
     pub fn results(&self) -> usize {
         1 + self.outputs() * (1 + self.differentiated().len())
     }
 
-    /// The place of an output's value in the results. Its partial derivatives come after it.
+    /// The index of an output's value in the results. Its partial derivatives follow it.
     pub fn value_index(&self, output: usize) -> usize {
         1 + output * (1 + self.differentiated().len())
     }
 
-    /// Whether this result is a partial derivative.
+    /// True if this result is a partial derivative.
     pub fn is_partial(&self, result: usize) -> bool {
         result > 0 && !(result - 1).is_multiple_of(1 + self.differentiated().len())
     }
@@ -114,7 +121,8 @@ impl Routine {
         }
     }
 
-    /// The same, compiled for the target features of the caller: its code is large.
+    /// [`run`](Self::run), inlined to be compiled for the target features of the caller. The code
+    /// is large.
     #[inline(always)]
     pub(crate) fn run_inlined(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         match self {
@@ -127,7 +135,7 @@ impl Routine {
     }
 }
 
-/// Kernels that hold routines are called from many threads.
+/// Kernels with routines are shared between threads.
 const _: () = {
     const fn is_send_and_sync<T: Send + Sync>() {}
     is_send_and_sync::<Routine>();

@@ -5,13 +5,14 @@ use super::double_double::{Bounded, on_stack};
 use super::program::{MAX_SLOTS, Program, ProgramError, Slot};
 use crate::entity::Entity;
 
-/// The memory of most calls in numbers: all of it is cleared.
+/// The memory of most calls, in numbers. All memory is cleared, so that less is faster.
 const SMALL_MEMORY: usize = 40;
 
-/// Some slots of a program, each as three results: high-order word, low-order word and error bound.
-/// [`Instruction::Bounded`](super::Instruction::Bounded) reads such a triple: the sums so far in the
-/// next call, the coefficients in a [`Polynomial`](super::Polynomial). It has no partial
-/// derivatives: its inputs are inactive.
+/// Slots of a program, each as three results: high-order word, low-order word and error bound.
+///
+/// [`Instruction::Bounded`](super::Instruction::Bounded) reads such a triple: the partial sums in
+/// the call of the next iteration, the coefficients in a [`Polynomial`](super::Polynomial). The
+/// inputs are inactive, so there are no partial derivatives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moments {
     program: Program,
@@ -23,7 +24,7 @@ impl Moments {
     ///
     /// # Errors
     ///
-    /// If one of them does not exist, there is none, or the program has powers.
+    /// If a slot does not exist, there are no slots, or the program has powers.
     pub fn new(program: Program, values: Vec<Slot>) -> Result<Moments, ProgramError> {
         values.iter().try_for_each(|&slot| program.check_slot(slot))?;
         match values.is_empty() {
@@ -43,13 +44,13 @@ impl Moments {
         &self.values
     }
 
-    /// Computes whether all numbers are in range (1) or not (0), and the words and bounds of all
-    /// values, which are NaN if not.
+    /// Computes the results: 1 if all numbers are in range, then the words and bounds of all
+    /// values; otherwise 0 and NaNs.
     pub fn run(&self, inputs: &[f64], results: &mut [f64]) {
         self.run_inlined(inputs, results);
     }
 
-    /// The same, compiled for the target features of the caller.
+    /// [`run`](Self::run), inlined to be compiled for the target features of the caller.
     #[inline(always)]
     pub(super) fn run_inlined(&self, inputs: &[f64], results: &mut [f64]) {
         results.fill(f64::NAN);

@@ -1,21 +1,21 @@
-//! The value of a polynomial of live-ins, with partial derivatives.
+//! The routine for polynomials of live-ins, with partial derivatives.
 //!
-//! A sum over data is a polynomial whose coefficients, the moments of the data, have been folded
-//! in double-double with their bounds. It is a coefficient program whose last slot is the value:
-//! evaluated and differentiated in double-double, so that what cancels between the monomials is
-//! covered by the error bound. A result that fails the accuracy contract rejects the call.
+//! A sum over data is a polynomial whose coefficients, the moments of the data, were folded in
+//! double-double with error bounds. The polynomial is a coefficient program, evaluated and
+//! differentiated in double-double, so that the error bound covers cancellation between monomials.
+//! A result that fails the accuracy contract rejects the call.
 
 use super::acceptance::{Range, accepts, partial_scale, value_scale};
 use super::double_double::{Bounded, on_stack};
 use super::program::{MAX_SLOTS, Program, ProgramError, Slot};
 use crate::entity::Entity;
 
-/// The memory of a call in numbers, for programs of each size: all of it is cleared, so short
-/// programs take less.
+/// The memory of a call for programs of up to 24 slots, in numbers. All memory is cleared, so that
+/// less is faster.
 const TINY_MEMORY: usize = 48;
-/// For programs of up to 64 slots.
+/// The memory for programs of up to 64 slots.
 const SMALL_MEMORY: usize = 128;
-/// For all programs.
+/// The memory for all programs.
 const MAX_MEMORY: usize = 2 * MAX_SLOTS;
 
 /// A slot of a program, as a function of the inputs.
@@ -31,11 +31,12 @@ pub struct Polynomial {
 
 impl Polynomial {
     /// The slot `value` of `program`, and its partial derivatives by the inputs `differentiated`.
-    /// `start` is what the sum begins with, by which the effect of inputs is measured.
+    /// `start` is the first value of the sum; it enters the scale of the accuracy contract.
     ///
     /// # Errors
     ///
-    /// If one of them does not exist, an input is differentiated twice, or the program has powers.
+    /// If a slot or an input does not exist, an input is differentiated twice, or the program has
+    /// powers.
     pub fn new(
         program: Program,
         start: Slot,
@@ -58,7 +59,7 @@ impl Polynomial {
         &self.program
     }
 
-    /// What the sum begins with.
+    /// The slot of the first value of the sum.
     pub fn start(&self) -> Slot {
         self.start
     }
@@ -68,7 +69,7 @@ impl Polynomial {
         self.value
     }
 
-    /// The inputs by which partial derivatives are wanted.
+    /// The inputs by which partial derivatives are computed.
     pub fn differentiated(&self) -> &[u32] {
         &self.differentiated
     }
@@ -78,14 +79,14 @@ impl Polynomial {
         self.program.inputs() as usize
     }
 
-    /// Computes whether the call is accepted (1) or not (0), the value, and its partial
-    /// derivatives by the differentiated inputs. What is not computed is NaN, as in
+    /// Computes the results: 1 or 0 for acceptance, the value, and its partial derivatives by the
+    /// differentiated inputs. Results that are not computed are NaN, as in
     /// [`AffinePower::run`](super::AffinePower::run).
     pub fn run(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         self.run_inlined(inputs, with_partials, results);
     }
 
-    /// The same, compiled for the target features of the caller.
+    /// [`run`](Self::run), inlined to be compiled for the target features of the caller.
     #[inline(always)]
     pub(super) fn run_inlined(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         results.fill(f64::NAN);

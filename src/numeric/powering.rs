@@ -1,14 +1,14 @@
 //! Binary powering of an affine map, and its reverse sweep.
 //!
 //! With P_k = A^(2^k) and w_k the offset of 2^k steps, level k holds P_k, w_k and the state
-//! before it: the state advances by `v -> P_k v + w_k` where bit k of the number of steps is
-//! set, then `w_{k+1} = P_k w_k + w_k` and `P_{k+1} = P_k P_k`. A^n is not formed for a state,
-//! so what cancels in a contracting map need not be carried along. The state has columns, and
-//! the offset is added to the first one: a loop advances one column, an inner loop that stands
-//! for a map advances zero and the unit vectors.
+//! before it. The state advances by `v -> P_k v + w_k` if bit k of the number of steps is set,
+//! then `w_{k+1} = P_k w_k + w_k` and `P_{k+1} = P_k P_k`. A^n is not formed, so that a contraction
+//! does not amplify cancellation in it.
 //!
-//! Levels are stored number by number and read in place: a copy of numbers that have just been
-//! stored would wait for the stores.
+//! The state has columns, and the offset is added to the first one. A loop advances one column; an
+//! inner loop advances zero and the unit vectors, to compute its map.
+//!
+//! Levels are written and read in place, number by number: copies would wait for store forwarding.
 
 use super::acceptance::Range;
 use super::dependence::{Dependence, contains, mask};
@@ -19,26 +19,26 @@ pub type Vector<const K: usize> = [Bounded; K];
 /// A square matrix, by rows.
 pub type Matrix<const K: usize> = [[Bounded; K]; K];
 
-/// The numbers that each level takes.
+/// The number of numbers in a level.
 #[inline(always)]
 pub const fn level_size(states: usize, columns: usize) -> usize {
     states * (states + 1 + columns)
 }
 
-/// The number of levels for so many steps.
+/// The number of levels for `trips` steps.
 #[inline(always)]
 pub const fn levels(trips: u64) -> usize {
     (u64::BITS - trips.leading_zeros()) as usize
 }
 
-/// How a loop is advanced.
+/// The parameters of advancing a loop.
 #[derive(Clone, Copy)]
 pub struct Steps<'a> {
     /// The number of states, at most the `K` of the arrays. A literal unrolls all loops.
     pub states: usize,
     /// The number of columns of the state, at most the `C` of the arrays.
     pub columns: usize,
-    /// Which of them depend on which.
+    /// The dependence of the states.
     pub dependence: &'a Dependence,
     /// The number of steps.
     pub trips: u64,
@@ -56,7 +56,7 @@ fn level<const K: usize, const C: usize>(memory: &[Bounded]) -> Option<Level<'_,
     Some((power, sum, columns.first_chunk()?))
 }
 
-/// A level in memory, to be filled.
+/// A mutable level in memory.
 #[inline(always)]
 fn level_mut<const K: usize, const C: usize>(
     memory: &mut [Bounded],
@@ -77,8 +77,8 @@ fn dot(states: usize, a: impl Fn(usize) -> Bounded, b: impl Fn(usize) -> Bounded
     sum
 }
 
-/// The columns `next` of the state from those before a level. Zero stays zero, exactly, where a
-/// state depends on nothing else.
+/// Advances the state by the map of a level: the columns `next` from those before it. A state that
+/// depends on exact zeros alone stays an exact zero.
 #[inline(always)]
 fn apply<const K: usize, const C: usize>(
     steps: Steps<'_>,
@@ -102,8 +102,8 @@ fn apply<const K: usize, const C: usize>(
     }
 }
 
-/// The state after all steps of `z -> matrix z + offset`. The levels are stored in `memory`,
-/// which holds [`level_size`] numbers for each of the [`levels`]; it is nothing if they do not fit.
+/// The state after all steps of `z -> matrix z + offset`. The levels are stored in `memory`, which
+/// takes [`level_size`] numbers for each of the [`levels`]; `None` if they do not fit.
 #[inline(always)]
 pub fn advance<const K: usize, const C: usize>(
     steps: Steps<'_>,
@@ -153,7 +153,7 @@ pub fn advance<const K: usize, const C: usize>(
     Some(end)
 }
 
-/// The adjoints of what a loop begins with.
+/// The adjoints of the map and the start of a loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Adjoints<const K: usize, const C: usize> {
     /// Those of the entries of A.
@@ -164,8 +164,8 @@ pub struct Adjoints<const K: usize, const C: usize> {
     pub start: [Vector<K>; C],
 }
 
-/// The reverse sweep through the levels that [`advance`] has stored, from the adjoints of the
-/// advanced state; nothing if they are not in memory.
+/// The reverse sweep through the levels that [`advance`] has stored, from the adjoints `end` of the
+/// advanced state; `None` if `memory` is too small.
 #[inline(always)]
 pub fn sweep<const K: usize, const C: usize>(
     steps: Steps<'_>,
@@ -183,6 +183,8 @@ pub fn sweep<const K: usize, const C: usize>(
     for k in (0..count).rev() {
         let size = level_size(K, C);
         let (power, sum, states) = level::<K, C>(memory.get(k * size..)?)?;
+        // Adjoints of P_k and w_k: from squaring (but for the last level), and from the state if
+        // bit k is set.
         let applied = trips >> k & 1 == 1;
         let squared = k + 1 < count;
         let Adjoints { matrix, offset, start } = adjoints;

@@ -1,8 +1,8 @@
 //! The coefficient program: a straight-line program from live-ins to the coefficients of a map.
 //!
-//! Slots are in static single assignment form: each instruction defines the next slot, but for
-//! [`Instruction::Power`], which defines as many as it has results. A program is appended to and
-//! checked with each instruction, so one that exists is well formed.
+//! A program is in SSA form: each instruction defines the next slot, and [`Instruction::Power`] one
+//! slot for each of its results. Each appended instruction is checked, so that programs are always
+//! well formed.
 
 use super::dependence::Dependence;
 use super::double_double::Bounded;
@@ -16,7 +16,7 @@ pub const MAX_STATES: usize = 6;
 /// Trip counts are below this, 2^53, so that they are exact in working precision.
 pub const MAX_TRIPS: u64 = 1 << 53;
 
-/// The operations that programs consist of.
+/// The operations of programs.
 pub const OPERATIONS: [Op; 7] = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Neg, Op::Exp, Op::Sqrt];
 
 entity! {
@@ -31,18 +31,18 @@ impl Slot {
     }
 }
 
-/// How many steps a loop makes.
+/// The trip count of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trips {
-    /// As many, below [`MAX_TRIPS`].
+    /// A constant below [`MAX_TRIPS`].
     Constant(u64),
-    /// As many as the input says, if that is an integer from 0 to below [`MAX_TRIPS`]. The number
-    /// of steps has no derivative.
+    /// The value of an input, which must be a non-negative integer below [`MAX_TRIPS`]. It has no
+    /// derivative.
     Input(u32),
 }
 
 impl Trips {
-    /// The number of steps for these inputs, unless that is no number of steps.
+    /// The trip count for these inputs; `None` if the input is no valid count.
     #[inline(always)]
     pub fn count(self, inputs: &[f64]) -> Option<u64> {
         match self {
@@ -57,7 +57,7 @@ impl Trips {
     }
 }
 
-/// A map of the states, `z -> A z + b`. An entry that is `None` is zero exactly.
+/// A map of the states, `z -> A z + b`. The entry `None` is a structural zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffineMap {
     matrix: Vec<Option<Slot>>,
@@ -110,7 +110,7 @@ impl AffineMap {
         &self.offset
     }
 
-    /// Which states depend on which.
+    /// The dependence of the states on one another.
     #[inline(always)]
     pub(super) fn dependence(&self) -> &Dependence {
         &self.dependence
@@ -122,7 +122,7 @@ impl AffineMap {
     }
 }
 
-/// An inner loop that has been extracted: the map of all its steps.
+/// The map of all steps of an inner loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Power {
     /// The map of one step.
@@ -132,8 +132,8 @@ pub struct Power {
 }
 
 impl Power {
-    /// The number of results: the entries of A^m, row by row, then those of the sum of A^k b
-    /// for all k below m.
+    /// The number of results: the entries of A^m, row by row, then those of the sum of A^k b over
+    /// all k below m.
     #[inline(always)]
     pub fn results(&self) -> usize {
         self.map.states() * (self.map.states() + 1)
@@ -145,23 +145,23 @@ impl Power {
 pub enum Instruction {
     /// A live-in.
     Input(u32),
-    /// A live-in that an operation has rounded.
+    /// A live-in with the rounding error of the operation that computed it.
     Rounded(u32),
     /// A finite number.
     Constant(f64),
-    /// A number that was folded in double-double, with its bound.
+    /// A number that was folded in double-double, with its error bound.
     Folded(Bounded),
     /// The double-double whose words and bound are this input and the two after it. It has no
     /// derivative.
     Bounded(u32),
-    /// One of [`OPERATIONS`]. Those of one operand have it twice.
+    /// One of [`OPERATIONS`]; a unary one has its operand twice.
     Apply(Op, [Slot; 2]),
     /// The map of an inner loop.
     Power(Box<Power>),
 }
 
 impl Instruction {
-    /// The input that it loads.
+    /// The input that it loads, if it loads one.
     fn loads(&self) -> Option<u32> {
         match self {
             Instruction::Input(input) | Instruction::Rounded(input) => Some(*input),
@@ -176,7 +176,7 @@ impl Instruction {
     }
 }
 
-/// Why a program or a routine is malformed.
+/// A reason why a program or a routine is malformed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ProgramError {
     /// An instruction or a map reads a slot that is not defined before it.
@@ -216,13 +216,13 @@ pub enum ProgramError {
     /// A number of steps of [`MAX_TRIPS`] or more.
     #[error("{0} trips are too many")]
     Trips(u64),
-    /// No outputs, or one that is no state, or twice the same.
+    /// No outputs, an output that is no state, or an output that occurs twice.
     #[error("the outputs are not different states, at least one")]
     Outputs,
-    /// Powers, in a routine that computes none.
-    #[error("the routine computes no powers")]
+    /// A program with powers, in a routine that supports none.
+    #[error("the routine supports no programs with powers")]
     Powers,
-    /// Two words that are no double-double, or a negative error bound.
+    /// Words that are no double-double, or a negative error bound.
     #[error("{hi} and {lo} with the error bound {bound} are no double-double")]
     DoubleDouble {
         /// The high-order word.
@@ -276,7 +276,7 @@ impl Program {
         &self.instructions
     }
 
-    /// Whether an instruction is a power.
+    /// True if an instruction is a power.
     #[inline(always)]
     pub fn has_powers(&self) -> bool {
         self.has_powers
@@ -294,12 +294,13 @@ impl Program {
         None
     }
 
-    /// Appends an instruction; returns the first slot that it defines. An input is loaded once:
-    /// another load of it appends nothing and returns the slot that it has.
+    /// Appends an instruction; returns the first slot that it defines. A second load of an input
+    /// appends nothing and returns the slot of the first.
     ///
     /// # Errors
     ///
-    /// If it reads what is not defined, is no finite constant, or the program becomes too long.
+    /// If it reads an undefined slot or input, has a number that is not finite, or the program
+    /// becomes too long.
     pub fn push(&mut self, mut instruction: Instruction) -> Result<Slot, ProgramError> {
         match &instruction {
             Instruction::Input(input) | Instruction::Rounded(input) => {
@@ -353,7 +354,7 @@ impl Program {
         if input < self.inputs { Ok(()) } else { Err(ProgramError::NoInput(input)) }
     }
 
-    /// Checks that these are different inputs.
+    /// Checks that these inputs exist and are distinct.
     pub(super) fn check_differentiated(&self, inputs: &[u32]) -> Result<(), ProgramError> {
         inputs.iter().try_for_each(|input| self.check_input(*input))?;
         match duplicate(inputs) {
@@ -367,7 +368,7 @@ impl Program {
         if slot.index() < self.slots { Ok(()) } else { Err(ProgramError::Undefined(slot)) }
     }
 
-    /// Checks what a map and its number of steps read.
+    /// Checks the slots of a map, and its trip count.
     pub(super) fn check_map(&self, map: &AffineMap, trips: Trips) -> Result<(), ProgramError> {
         map.slots().try_for_each(|slot| self.check_slot(slot))?;
         match trips {

@@ -1,19 +1,18 @@
-//! A recurrence of one state by quotients.
+//! Scalar recurrences by quotients.
 //!
 //! After n steps of `y -> a y + b`, y is `aⁿ y0 + b s` with `s = (aⁿ - 1)/(a - 1)`, and the
-//! derivative of s by a is `(n aⁿ⁻¹ - s)/(a - 1)`. One power is all that it takes. Near a = 1
-//! the differences cancel, and the bounds grow.
+//! derivative of s by a is `(n aⁿ⁻¹ - s)/(a - 1)`, so that one power is enough. Near a = 1 the
+//! differences cancel, and the error bounds grow.
 
 use super::acceptance::Range;
 use super::double_double::{Bounded, Dot, power_of_two};
 use super::powering::Adjoints;
 
-/// The largest bound of a quotient, relative to it. With less than that it may be accepted where
-/// the two terms of the result cancel to the floor of the contract, 2^-75; binary powering is
-/// more accurate near a = 1 and serves there.
+/// The largest error bound of a quotient, relative to it. A less accurate one fails the contract's
+/// 2^-75 of the effect if the terms of the result cancel; near a = 1 binary powering is used.
 const MAX_QUOTIENT_ERROR: f64 = power_of_two(-72);
 
-/// The value of the state, and its partial derivatives as the adjoints of a, b and y0.
+/// The state, and its partial derivatives as the adjoints of a, b and y0.
 #[derive(Clone, Copy, Debug)]
 pub struct Quotients {
     /// The state after all steps.
@@ -22,7 +21,7 @@ pub struct Quotients {
     pub adjoints: Adjoints<1, 1>,
 }
 
-/// The state after `trips` steps, at least one, unless a quotient is not accurate.
+/// The state after `trips` steps, at least one; `None` if a quotient is not accurate.
 #[inline(always)]
 pub fn by_quotients(
     ratio: Bounded,
@@ -31,8 +30,8 @@ pub fn by_quotients(
     trips: u64,
     range: &mut Range,
 ) -> Option<Quotients> {
-    // ratio^(trips - 1), by the bits of the exponent from the lowest one. Each power is at most
-    // 1 or the last one, which is checked.
+    // ratio^(trips - 1) by binary powering, from the lowest bit. The magnitude of each power is at
+    // most 1 or that of the last one, so a range check of the last one is enough.
     let mut power = Bounded::ONE;
     let mut square = ratio;
     let mut exponent = trips.checked_sub(1)?;
@@ -67,7 +66,7 @@ pub fn by_quotients(
     Some(Quotients { state, adjoints })
 }
 
-/// Whether the bound of a quotient is small enough.
+/// True if the error bound of a quotient is small enough.
 #[inline(always)]
 fn is_accurate(quotient: Bounded) -> bool {
     quotient.bound <= MAX_QUOTIENT_ERROR * quotient.hi.abs()

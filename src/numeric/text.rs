@@ -14,11 +14,13 @@
 //! slot        = "t" number
 //! ```
 //!
-//! Words are separated by spaces. An `op` is one of [`OPERATIONS`](super::OPERATIONS) by its name.
-//! The inputs after `wrt` are the differentiated ones. Matrices are written row by row; `-` is an
-//! entry that is zero. A `power` defines as many slots as it has results and is named by the first;
-//! slots are numbered without gaps. A `folded` number has its high-order word, its low-order word
-//! and its bound; those of a `bounded` number are an input and the two after it.
+//! - Words are separated by spaces, slots are numbered without gaps.
+//! - `op` is the name of one of [`OPERATIONS`](super::OPERATIONS).
+//! - `wrt` lists the differentiated inputs.
+//! - Matrices are written row by row; `-` is a structural zero.
+//! - A `power` defines a slot for each of its results; the text names the first.
+//! - `folded` is followed by the high-order word, the low-order word and the error bound; for
+//!   `bounded` these are an input and the two after it.
 //!
 //! ```text
 //! affine_power inputs 3 wrt x0 x1 : t0 = x0 | t1 = const 1.0 | t2 = sub t1 t0 | t3 = x1 |
@@ -52,7 +54,7 @@ impl Display for AffineMap {
     }
 }
 
-/// Writes entries of a map, a space before each.
+/// Writes entries of a map, each after a space.
 fn entries(f: &mut Formatter<'_>, entries: &[Option<Slot>]) -> fmt::Result {
     for entry in entries {
         match entry {
@@ -82,7 +84,7 @@ impl Display for Instruction {
     }
 }
 
-/// Writes a program with the inputs that are differentiated.
+/// Writes a program with its differentiated inputs.
 fn program(f: &mut Formatter<'_>, program: &Program, differentiated: &[u32]) -> fmt::Result {
     write!(f, "inputs {} wrt", program.inputs())?;
     differentiated.iter().try_for_each(|input| write!(f, " x{input}"))?;
@@ -133,18 +135,18 @@ impl Display for Routine {
     }
 }
 
-/// Why a text is no routine.
+/// A reason why a text is no routine.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TextError {
-    /// Something else stands where a word of the grammar should.
+    /// A word that the grammar does not allow here.
     #[error("expected {expected}, found `{found}`")]
     Unexpected {
-        /// What should be there.
+        /// The expected word or kind of word.
         expected: &'static str,
-        /// The word, empty at the end of the text.
+        /// The word found, empty at the end of the text.
         found: String,
     },
-    /// An instruction defines another slot than the next one.
+    /// An instruction that does not define the next slot.
     #[error("expected the definition of {expected}, found `{found}`")]
     Misnumbered {
         /// The next slot.
@@ -152,7 +154,7 @@ pub enum TextError {
         /// The slot that is defined.
         found: Slot,
     },
-    /// A text of the right form whose routine is malformed.
+    /// A routine that parses but is malformed.
     #[error(transparent)]
     Malformed(#[from] ProgramError),
 }
@@ -166,12 +168,12 @@ impl<'a> Words<'a> {
         self.0.next().unwrap_or_default()
     }
 
-    /// The next word, not read yet.
+    /// The next word, without consuming it.
     fn peek(&self) -> &'a str {
         self.0.clone().next().unwrap_or_default()
     }
 
-    /// Reads this word.
+    /// Reads the word `expected`.
     fn word(&mut self, expected: &'static str) -> Result<(), TextError> {
         let found = self.next();
         if found == expected { Ok(()) } else { Err(unexpected(expected, found)) }
@@ -206,7 +208,7 @@ impl<'a> Words<'a> {
         Ok(Slot::from_index(self.number::<u32>("t", "a slot")? as usize))
     }
 
-    /// Reads a number with a fraction.
+    /// Reads a floating-point number.
     fn float(&mut self) -> Result<f64, TextError> {
         let found = self.next();
         found.parse().map_err(|_| unexpected("a number", found))
@@ -224,7 +226,7 @@ impl<'a> Words<'a> {
             self.word("=")?;
             let instruction = self.instruction()?;
             self.word("|")?;
-            // An input that is loaded twice keeps its slot, so its second one is misnumbered.
+            // A second load of an input defines no slot, so it is misnumbered.
             let defined = program.push(instruction)?;
             if found != expected || defined != expected {
                 return Err(TextError::Misnumbered { expected, found });
@@ -234,7 +236,7 @@ impl<'a> Words<'a> {
         Ok((program, differentiated))
     }
 
-    /// Reads so many entries.
+    /// Reads `count` entries of a map.
     fn entries(&mut self, count: usize) -> Result<Vec<Option<Slot>>, TextError> {
         let mut entries = Vec::new();
         for _ in 0..count {
@@ -247,7 +249,7 @@ impl<'a> Words<'a> {
         Ok(entries)
     }
 
-    /// Reads a number of steps.
+    /// Reads a trip count.
     fn trips(&mut self) -> Result<Trips, TextError> {
         if self.peek().starts_with('x') {
             return Ok(Trips::Input(self.number("x", "an input")?));
@@ -292,7 +294,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The error for a word.
+/// The error for an unexpected word.
 fn unexpected(expected: &'static str, found: &str) -> TextError {
     TextError::Unexpected { expected, found: found.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! The e-graph of a segment: its terms, and what is known of each class as egg's analysis.
+//! The e-graph of a segment: its terms, and an egg analysis with facts about each class.
 
 use core::hash::{Hash, Hasher};
 
@@ -9,7 +9,7 @@ use super::range::{Range, range_of};
 use crate::op::{MAX_ARITY, Op, eval};
 
 /// The e-graph of a segment.
-pub(super) type Terms = EGraph<Term, Knowledge>;
+pub(super) type Terms = EGraph<Term, FactAnalysis>;
 
 /// A term whose operands are classes of the e-graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ impl Term {
     }
 }
 
-/// Terms are hashed often; so each is one word for the hasher, or two.
+/// Terms are hashed often, so each is one or two words for the hasher.
 impl Hash for Term {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let word = |id: Id| usize::from(id) as u64;
@@ -53,8 +53,8 @@ impl Hash for Term {
 }
 
 impl Language for Term {
-    /// egg keeps a list of classes for each kind of term, for its own matcher, which is not
-    /// used (see `matching`). So there is one kind.
+    /// One kind for all terms: egg keeps a list of classes for each kind, for its own matcher,
+    /// which is not used (see `matching`).
     type Discriminant = ();
 
     fn discriminant(&self) {}
@@ -81,59 +81,58 @@ impl Language for Term {
     }
 }
 
-/// What is known of a class. A union of classes keeps what holds for both: their terms are
+/// The facts about a class. A union of classes keeps the facts that hold for both: their terms are
 /// equal as real numbers, but rounded differently.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Facts {
     pub(super) range: Range,
     pub(super) constant: Option<u64>,
-    /// Where NaN may come from, one bit for each leaf and for each term that may be NaN
-    /// though no operand is: if one of them is NaN, so is this.
+    /// Sources of NaN, a bit for each leaf and for each term that may be NaN although no operand
+    /// is: if one of these is NaN, so is this class.
     pub(super) nan_if: u128,
-    /// If this is NaN, one of these is; `None` if something else may make it NaN.
+    /// Sources of NaN: if this class is NaN, one of these is. `None` if there may be other sources.
     pub(super) nan_only_if: Option<u128>,
     /// The primitives of the terms in the class, one bit each.
     pub(super) ops: u64,
-    /// The enclosing loops in which it changes: of equal terms the one that changes in fewer
-    /// may be chosen.
+    /// The enclosing loops in which the class changes, if the best of its terms is chosen.
     pub(super) changes: LoopSet,
-    /// Whether it depends on what an enclosing loop carries.
+    /// True if it depends on a carried value of an enclosing loop.
     pub(super) is_carried: bool,
-    /// How often unions have widened its range.
+    /// The number of unions that widened its range.
     widened: u8,
 }
 
-/// A class with a term over itself may widen its range by a little in each iteration. After
-/// so many times nothing is known of it.
-const MOST_WIDENED: u8 = 16;
-/// How many leaves have a bit in [`Facts::nan_if`]; the other bits are for terms.
-const LEAVES: u32 = 64;
+/// The largest number of widenings of a range, after which it becomes unknown: a class that contains
+/// a term of itself may widen its range in each iteration.
+const MAX_WIDENINGS: u8 = 16;
+/// The number of bits for leaves in [`Facts::nan_if`]; the other bits are for terms.
+const LEAF_BITS: u32 = 64;
 
-/// What is known of a leaf.
+/// The facts about a leaf.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaf {
     pub(super) range: Range,
     /// The enclosing loops in which it changes.
     pub(super) changes: LoopSet,
-    /// Whether it depends on what an enclosing loop carries.
+    /// True if it depends on a carried value of an enclosing loop.
     pub(super) is_carried: bool,
 }
 
-/// The analysis, with its inputs and the marks of rules.
+/// The analysis, with its inputs and the superseded terms.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Knowledge {
+pub(super) struct FactAnalysis {
     pub(super) leaves: Vec<Leaf>,
     /// The loops that the segment's steps can be hoisted out of.
     pub(super) enclosing: Enclosing,
-    /// Terms that another one of their class replaces at any cost.
+    /// Terms that another term of their class replaces at any cost.
     pub(super) superseded: Vec<Term>,
-    /// How many terms have a bit of their own in [`Facts::nan_if`].
+    /// The number of terms with a bit of their own in [`Facts::nan_if`].
     origins: u32,
 }
 
 impl Facts {
     fn leaf(number: u32, Leaf { range, changes, is_carried }: Leaf) -> Facts {
-        let bit = (number < LEAVES).then(|| 1u128 << number);
+        let bit = (number < LEAF_BITS).then(|| 1u128 << number);
         Facts {
             range,
             constant: None,
@@ -150,21 +149,21 @@ impl Facts {
         let range = Range::constant(f64::from_bits(bits));
         let nan_only_if = if range.nan { None } else { Some(0) };
         let leaf = Leaf { range, changes: 0, is_carried: false };
-        Facts { constant: Some(bits), nan_only_if, ..Facts::leaf(LEAVES, leaf) }
+        Facts { constant: Some(bits), nan_only_if, ..Facts::leaf(LEAF_BITS, leaf) }
     }
 
-    /// The same, and what else is known of the number.
+    /// These facts, with the range intersected with `range`.
     pub(super) fn and(self, range: Range) -> Facts {
-        let range = self.range.both(range);
+        let range = self.range.intersection(range);
         let nan_only_if = if range.nan { self.nan_only_if } else { Some(0) };
         Facts { range, nan_only_if, ..self }
     }
 }
 
-impl Knowledge {
-    /// Of a segment in these loops.
-    pub(super) fn within(enclosing: Enclosing) -> Knowledge {
-        Knowledge { enclosing, ..Knowledge::default() }
+impl FactAnalysis {
+    /// The analysis of a segment in these loops.
+    pub(super) fn within(enclosing: Enclosing) -> FactAnalysis {
+        FactAnalysis { enclosing, ..FactAnalysis::default() }
     }
 
     pub(super) fn leaf(&self, number: u32) -> Leaf {
@@ -173,7 +172,7 @@ impl Knowledge {
     }
 }
 
-impl Analysis<Term> for Knowledge {
+impl Analysis<Term> for FactAnalysis {
     type Data = Facts;
 
     fn make(egraph: &mut Terms, term: &Term, _: Id) -> Facts {
@@ -187,10 +186,10 @@ impl Analysis<Term> for Knowledge {
     }
 
     fn merge(&mut self, a: &mut Facts, b: Facts) -> DidMerge {
-        let range = a.range.either(b.range);
+        let range = a.range.union(b.range);
         let widened = a.widened.max(b.widened).saturating_add(u8::from(range != a.range));
         let merged = Facts {
-            range: if widened > MOST_WIDENED { Range::UNKNOWN } else { range },
+            range: if widened > MAX_WIDENINGS { Range::UNKNOWN } else { range },
             widened,
             constant: a.constant.filter(|_| a.constant == b.constant),
             nan_if: a.nan_if & b.nan_if,
@@ -212,7 +211,7 @@ impl Analysis<Term> for Knowledge {
     }
 }
 
-/// Whether a NaN among the operands always makes the result NaN.
+/// True if a NaN operand always makes the result NaN.
 fn propagates_nan(op: Op) -> bool {
     use Op::{CopySign, Eq, Ge, Gt, Hypot, Le, Lt, Max, Min, Ne, Powf, Powi, Same, Select};
     !matches!(
@@ -221,6 +220,7 @@ fn propagates_nan(op: Op) -> bool {
     )
 }
 
+/// The facts about `op` of `operands`.
 fn applied(egraph: &mut Terms, op: Op, operands: &[Id]) -> Facts {
     // Missing operands are zeros.
     let mut facts = [Facts::constant(0); MAX_ARITY];
@@ -241,7 +241,7 @@ fn applied(egraph: &mut Terms, op: Op, operands: &[Id]) -> Facts {
     let nan_only_if = if !range.nan {
         Some(0)
     } else if is_origin() {
-        origin = 1u128.checked_shl(LEAVES + egraph.analysis.origins);
+        origin = 1u128.checked_shl(LEAF_BITS + egraph.analysis.origins);
         egraph.analysis.origins += 1;
         origin
     } else {
@@ -252,7 +252,7 @@ fn applied(egraph: &mut Terms, op: Op, operands: &[Id]) -> Facts {
     let [a, b, c] = facts.map(|facts| facts.nan_if);
     let nan_if = match op {
         Op::Select => b & c,
-        // The power 0 of NaN is 1.
+        // NaN to the power 0 is 1.
         Op::Powi | Op::Powf if ranges[1].is_nonzero() => a,
         op if propagates_nan(op) => a | b | c,
         _ => 0,
@@ -260,5 +260,5 @@ fn applied(egraph: &mut Terms, op: Op, operands: &[Id]) -> Facts {
     let changes = known.iter().fold(0, |all, facts| all | facts.changes);
     let is_carried = known.iter().any(|facts| facts.is_carried);
     let leaf = Leaf { range, changes, is_carried };
-    Facts { nan_if: nan_if | origin.unwrap_or(0), nan_only_if, ..Facts::leaf(LEAVES, leaf) }
+    Facts { nan_if: nan_if | origin.unwrap_or(0), nan_only_if, ..Facts::leaf(LEAF_BITS, leaf) }
 }

@@ -1,9 +1,8 @@
-//! Extraction: of the equal terms in each class the one with which everything together costs
-//! least, common subterms counted once.
+//! Extraction: chooses a term of each class by DAG cost, common subterms counted once.
 //!
-//! The greedy algorithm on sets: each class keeps the set of classes that its choice needs,
-//! itself included, and their cost together. A class takes another term if that costs less;
-//! then the classes that use it are looked at again.
+//! The greedy DAG algorithm: each class keeps the set of classes that its choice needs, itself
+//! included, and their total cost. A class takes a cheaper term if there is one; then the classes
+//! that use it are examined again.
 
 use std::collections::VecDeque;
 
@@ -16,20 +15,20 @@ use crate::ssa::Node;
 /// The choice of a class.
 #[derive(Clone, Copy)]
 enum Choice {
-    /// Nothing that can be computed has been found.
+    /// No computable term yet.
     None,
-    /// The value is computed anyway.
+    /// An existing node computes the value.
     Pinned,
     Term(Term),
 }
 
-/// A class whose value is computed by a node that stays as it is.
+/// A class whose value an existing node computes.
 #[derive(Clone, Copy)]
 pub(super) struct Pinned {
     pub(super) class: Id,
     pub(super) node: Node,
-    /// What it costs to use it in the segment.
-    pub(super) fee: u64,
+    /// The cost to use it in the segment.
+    pub(super) use_cost: u64,
     /// The enclosing loops in which it changes.
     pub(super) changes: LoopSet,
 }
@@ -37,21 +36,20 @@ pub(super) struct Pinned {
 /// The terms that were chosen, by class.
 pub(super) struct Choices {
     choices: Vec<Choice>,
-    /// What the choice of each class costs by itself.
+    /// The cost of the choice of each class by itself.
     costs: Vec<u64>,
-    /// What it costs with all that it needs.
+    /// The cost of the choice with all classes that it needs.
     totals: Vec<u64>,
-    /// In which enclosing loops it changes: what is computed from invariant operands is
-    /// invariant.
+    /// The enclosing loops in which the choice changes.
     changes: Vec<LoopSet>,
-    /// The classes that each class needs, one bit each, in `words` words.
+    /// The classes that each class needs, one bit each, in `words` words for each class.
     needs: Vec<u64>,
     words: usize,
 }
 
 impl Choices {
-    /// The best terms of an e-graph that has been rebuilt. Classes in `pinned` have values
-    /// that are computed anyway, for what it costs to use them.
+    /// The best terms of a rebuilt e-graph. Classes in `pinned` are computed by existing nodes, at
+    /// the cost to use these.
     pub(super) fn best(terms: &Terms, pinned: &[Pinned]) -> Choices {
         let mut classes: Vec<Id> = terms.classes().map(|class| class.id).collect();
         classes.sort_unstable();
@@ -69,11 +67,11 @@ impl Choices {
             needs: vec![0; count * words],
             words,
         };
-        for &Pinned { class, fee, changes, .. } in pinned {
+        for &Pinned { class, use_cost, changes, .. } in pinned {
             let index = usize::from(class);
             // The first of several nodes is used.
             if matches!(best.choices[index], Choice::None) {
-                best.choose(index, Choice::Pinned, fee, fee);
+                best.choose(index, Choice::Pinned, use_cost, use_cost);
                 best.changes[index] = changes;
             }
         }
@@ -86,7 +84,7 @@ impl Choices {
             let index = usize::from(class);
             is_pending[index] = false;
             let class = &terms[class];
-            // Superseded terms only where there are no others.
+            // Superseded terms are used only if there are no others.
             let is_stuck = class.iter().all(is_superseded);
             let mut improved = false;
             for term in class.iter().filter(|term| is_stuck || !is_superseded(term)) {
@@ -106,8 +104,8 @@ impl Choices {
         best
     }
 
-    /// Takes `term` for the class with this index if that costs less. Returns whether it
-    /// does. `all` is scratch for the classes that the term needs.
+    /// Takes `term` for the class with this index if it is cheaper. Returns true if so. `all` is
+    /// scratch memory for the classes that the term needs.
     fn offer(&mut self, index: usize, term: &Term, terms: &Terms, all: &mut [u64]) -> bool {
         all.fill(0);
         let mut changes = match *term {
@@ -137,7 +135,7 @@ impl Choices {
         true
     }
 
-    /// Notes a choice, and that it needs itself.
+    /// Sets the choice of a class, which needs itself.
     fn choose(&mut self, index: usize, choice: Choice, own: u64, total: u64) {
         self.needs[index * self.words + index / 64] |= 1 << (index % 64);
         self.costs[index] = own;
@@ -162,14 +160,14 @@ impl Choices {
         total
     }
 
-    /// What `classes` cost together.
+    /// The total cost of `classes`, common subterms counted once.
     pub(super) fn cost(&self, classes: &[Id]) -> u64 {
         let mut all = vec![0u64; self.words];
         classes.iter().for_each(|&class| self.add_needs(class, &mut all));
         self.cost_of(&all)
     }
 
-    /// The term of `class`; none if its value is computed anyway.
+    /// The chosen term of `class`; `None` if an existing node computes its value.
     pub(super) fn term(&self, class: Id) -> Option<&Term> {
         match self.choices.get(usize::from(class))? {
             Choice::Term(term) => Some(term),

@@ -1,30 +1,30 @@
-//! Known ranges of the nodes of a graph: from how they are computed, and from the conditions
-//! on the path to a block; and which nodes are visible in a block.
+//! Known ranges of the nodes of a graph, by their operations and by the conditions on the path to a
+//! block; and visibility of nodes in a block.
 
 use super::range::{Range, range_of};
 use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{ArrayData, Block, Def, End, Flow, Graph, Item, Nest, Node};
 
-/// How many conditions on the path to a block are looked at, the closest first.
-const MOST_CONDITIONS: usize = 64;
-/// How many enclosing blocks are looked at for what is visible in a block.
-const MOST_BLOCKS: usize = 64;
+/// The largest number of conditions on the path to a block that are used, the closest first.
+const MAX_CONDITIONS: usize = 64;
+/// The largest number of enclosing blocks that are searched for visible nodes.
+const MAX_BLOCKS: usize = 64;
 
-/// What is known of each node, from how it is computed.
-pub(super) struct Known<'a> {
+/// The known range of each node, by its operation.
+pub(super) struct KnownRanges<'a> {
     graph: &'a Graph,
     ranges: PrimaryMap<Node, Range>,
     parents: PrimaryMap<Block, Option<Block>>,
     nest: Nest,
-    /// For each block that which it replays, whose values are visible in it.
-    forwards: PrimaryMap<Block, Option<Block>>,
+    /// The block that each block replays, whose values are visible in it.
+    replayed_blocks: PrimaryMap<Block, Option<Block>>,
 }
 
-impl<'a> Known<'a> {
-    pub(super) fn of(graph: &'a Graph, flow: &Flow<'_>) -> Known<'a> {
+impl<'a> KnownRanges<'a> {
+    pub(super) fn of(graph: &'a Graph, flow: &Flow<'_>) -> KnownRanges<'a> {
         let mut ranges = PrimaryMap::filled(Range::UNKNOWN, graph.nodes.len());
-        let mut array = PrimaryMap::filled(None, graph.arrays.len());
+        let mut element_ranges = PrimaryMap::filled(None, graph.arrays.len());
         for (node, data) in graph.nodes.iter() {
             ranges[node] = match data.def {
                 Def::Const(bits) => Range::constant(f64::from_bits(bits)),
@@ -33,42 +33,42 @@ impl<'a> Known<'a> {
                 }
                 Def::Phi(..) => {
                     let sources = flow.sources(node);
-                    // A constant may come later in the list.
+                    // A constant may have a larger id.
                     let range = |&source: &Node| match graph.nodes[source].def {
                         Def::Const(bits) => Range::constant(f64::from_bits(bits)),
                         _ if source < node => ranges[source],
                         _ => Range::UNKNOWN,
                     };
-                    sources.iter().map(range).reduce(Range::either).unwrap_or(Range::UNKNOWN)
+                    sources.iter().map(range).reduce(Range::union).unwrap_or(Range::UNKNOWN)
                 }
-                Def::Element(access) => *array[graph.accesses[access].array]
+                Def::Element(access) => *element_ranges[graph.accesses[access].array]
                     .get_or_insert_with(|| elements(&graph.arrays[graph.accesses[access].array])),
-                Def::Iteration(_) => Range::between(0.0, f64::from(u32::MAX)).or_nan(false),
+                Def::Iteration(_) => Range::between(0.0, f64::from(u32::MAX)).with_nan(false),
                 Def::Input(_) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => Range::UNKNOWN,
             };
         }
         let (parents, nest) = (graph.parents(), Nest::of(graph));
-        let forwards = forwards(graph, &parents, &nest);
-        Known { graph, ranges, parents, nest, forwards }
+        let replayed_blocks = replayed_blocks(graph, &parents, &nest);
+        KnownRanges { graph, ranges, parents, nest, replayed_blocks }
     }
 
-    /// Whether the value of `node` is visible in `block`, as for the verifier, up to
-    /// the order of steps. Unknown means no.
+    /// True if the value of `node` is visible in `block`, as in the verifier but for the order of
+    /// steps. False if that is not known.
     pub(super) fn is_visible(&self, node: Node, block: Block) -> bool {
         let Some(of_node) = self.nest.node_block(node) else { return true };
         core::iter::successors(Some(block), |&here| self.parents[here])
-            .take(MOST_BLOCKS)
-            .any(|here| of_node == here || self.forwards[here] == Some(of_node))
+            .take(MAX_BLOCKS)
+            .any(|here| of_node == here || self.replayed_blocks[here] == Some(of_node))
     }
 
-    /// What is known in `block`, also from conditions.
-    pub(super) fn at(&self, block: Block) -> KnownAt<'_> {
-        // There are results only if all guards have held, also those that come later.
+    /// The known ranges in `block`, also by conditions.
+    pub(super) fn at(&self, block: Block) -> BlockRanges<'_> {
+        // A call has results only if all guards hold, also later ones.
         let mut here = block;
         let mut conditions = Vec::new();
-        while conditions.len() < MOST_CONDITIONS {
-            // Those of a block that is replayed held for the values that are seen here.
-            for block in [Some(here), self.forwards[here]].into_iter().flatten() {
+        while conditions.len() < MAX_CONDITIONS {
+            // The guards of a replayed block held for the values that are visible here.
+            for block in [Some(here), self.replayed_blocks[here]].into_iter().flatten() {
                 for item in &self.graph.blocks[block].items {
                     if let Item::Guard { condition, expect } = *item {
                         conditions.push((condition, expect));
@@ -83,32 +83,32 @@ impl<'a> Known<'a> {
             }
             here = parent;
         }
-        conditions.truncate(MOST_CONDITIONS);
-        let mut known = KnownAt { known: self, refined: Vec::new() };
+        conditions.truncate(MAX_CONDITIONS);
+        let mut known = BlockRanges { known: self, refined: Vec::new() };
         conditions.iter().for_each(|&(condition, holds)| known.assume(condition, holds));
         known
     }
 }
 
-/// What is known of nodes in a block.
-pub(super) struct KnownAt<'a> {
-    known: &'a Known<'a>,
-    /// What follows from conditions, by node.
+/// The known ranges of nodes in a block.
+pub(super) struct BlockRanges<'a> {
+    known: &'a KnownRanges<'a>,
+    /// The ranges that conditions imply, by node.
     refined: Vec<(Node, Range)>,
 }
 
-impl KnownAt<'_> {
+impl BlockRanges<'_> {
     pub(super) fn range(&self, node: Node) -> Range {
         self.refined(node).unwrap_or(self.known.ranges[node])
     }
 
-    /// What is known of `node` with conditions, if they say anything of it.
+    /// The range of `node` with conditions, if they imply anything for it.
     pub(super) fn refined(&self, node: Node) -> Option<Range> {
         self.refined.iter().find(|(refined, _)| *refined == node).map(|&(_, range)| range)
     }
 
     fn refine(&mut self, node: Node, range: Range) {
-        let range = self.range(node).both(range);
+        let range = self.range(node).intersection(range);
         match self.refined.iter_mut().find(|(refined, _)| *refined == node) {
             Some((_, known)) => *known = range,
             None => self.refined.push((node, range)),
@@ -120,14 +120,15 @@ impl KnownAt<'_> {
         match op {
             Op::Lt | Op::Le if holds => self.assume_order(a, b, op == Op::Lt, true),
             Op::Gt | Op::Ge if holds => self.assume_order(b, a, op == Op::Gt, true),
-            // Or one of them is NaN.
+            // The comparison is also false if an operand is NaN.
             Op::Lt | Op::Le => self.assume_order(b, a, op == Op::Le, false),
             Op::Gt | Op::Ge => self.assume_order(a, b, op == Op::Ge, false),
             Op::Eq | Op::Ne if holds == (op == Op::Eq) => {
                 // Zeros of both signs are equal.
-                let both = Range { nan: false, ..self.range(a).both(self.range(b)) };
-                self.refine(a, both);
-                self.refine(b, both);
+                let intersection =
+                    Range { nan: false, ..self.range(a).intersection(self.range(b)) };
+                self.refine(a, intersection);
+                self.refine(b, intersection);
             }
             Op::Eq | Op::Ne => {
                 for (one, other) in [(a, b), (b, a)] {
@@ -140,8 +141,8 @@ impl KnownAt<'_> {
         }
     }
 
-    /// Assumes that `a` is less than `b`, or at most `b`; and that no one is NaN, if they are
-    /// `ordered`. If not, a bound follows only from a number that is certainly not NaN.
+    /// Assumes that `a` is less than `b` (`strictly`) or at most `b`, and that neither is NaN if they
+    /// are `ordered`. If not, only a number that is certainly not NaN implies a bound.
     fn assume_order(&mut self, a: Node, b: Node, strictly: bool, ordered: bool) {
         let (smaller, larger) = (self.range(a), self.range(b));
         let unknown = Range { nan: !ordered, ..Range::UNKNOWN };
@@ -156,7 +157,7 @@ impl KnownAt<'_> {
     }
 }
 
-/// What is known of all elements of `array`.
+/// The range of all elements of `array`.
 fn elements(array: &ArrayData) -> Range {
     match array {
         ArrayData::Constants(all) if !all.is_empty() => {
@@ -168,18 +169,18 @@ fn elements(array: &ArrayData) -> Range {
     }
 }
 
-/// For each block the one that it replays, on the same path.
-fn forwards(
+/// The block that each block replays, on the same path.
+fn replayed_blocks(
     graph: &Graph,
     parents: &PrimaryMap<Block, Option<Block>>,
     nest: &Nest,
 ) -> PrimaryMap<Block, Option<Block>> {
-    let mut forwards = PrimaryMap::filled(None, graph.blocks.len());
+    let mut replayed_blocks = PrimaryMap::filled(None, graph.blocks.len());
     for block in graph.preorder() {
         let Some(parent) = parents[block] else { continue };
-        let of_parent: Option<Block> = forwards[parent];
+        let of_parent: Option<Block> = replayed_blocks[parent];
         let region = nest.block_region(block).filter(|&region| graph.regions[region].root == block);
-        forwards[block] = match region {
+        replayed_blocks[block] = match region {
             Some(region) => {
                 let replayed = graph.regions[region].replays;
                 replayed.map(|replayed| graph.regions[replayed].root).or(of_parent)
@@ -187,11 +188,11 @@ fn forwards(
             None => of_parent.map(|forward| same_arm(graph, forward, parent, block)),
         };
     }
-    forwards
+    replayed_blocks
 }
 
-/// The arm of `forward` that is taken where `parent` goes on with `block`, if both branch on
-/// the same condition; otherwise `forward` itself.
+/// The arm of `forward` that corresponds to the arm `block` of `parent`, if both branch on the same
+/// condition; otherwise `forward` itself.
 fn same_arm(graph: &Graph, forward: Block, parent: Block, block: Block) -> Block {
     match (&graph.blocks[parent].end, &graph.blocks[forward].end) {
         (

@@ -1,33 +1,32 @@
-//! In which of its enclosing loops each value changes.
+//! Loop invariance: the enclosing loops in which each value changes.
 //!
-//! What is *invariant* in a loop is computed before it, so its cost is divided by the number of
-//! iterations. But the rounding error of an invariant number is the same in every iteration: in
-//! what the loop *carries* it accumulates, where the errors of varying numbers average out.
+//! A loop invariant is hoisted, so its cost is divided by the number of iterations. But its rounding
+//! error is the same in every iteration and accumulates in carried values, where the errors of
+//! varying numbers average out.
 
 use super::egraph::Term;
 use crate::entity::PrimaryMap;
 use crate::op::latency;
 use crate::ssa::{ArrayData, Block, Def, Graph, Nest, Node, Region};
 
-/// Enclosing loops, one bit each, the outermost first. Those nested deeper than there are
-/// bits have the last one in common.
+/// A set of enclosing loops, one bit each, the outermost first. The deepest ones share the last bit.
 pub(super) type LoopSet = u64;
 
 /// All enclosing loops.
 pub(super) const ALL: LoopSet = LoopSet::MAX;
 
-/// The loops that steps of a block can be hoisted out of, since each iteration computes them,
-/// from the inside: for each its bit, and the most iterations that it has.
+/// The loops that steps of a block can be hoisted out of, the innermost first: the bit of each, and
+/// the largest number of its iterations. Each iteration runs the block.
 pub(super) type Enclosing = Vec<(LoopSet, u64)>;
 
 /// The loops of a graph.
 pub(super) struct Loops {
     nest: Nest,
-    /// For each loop how many enclose it.
+    /// The number of loops around each loop.
     depths: PrimaryMap<Region, u32>,
-    /// For each node its enclosing loops in which it changes.
+    /// The enclosing loops in which each node changes.
     changes: PrimaryMap<Node, LoopSet>,
-    /// For each node whether it depends on what an enclosing loop carries.
+    /// True for nodes that depend on a carried value of an enclosing loop.
     carried: PrimaryMap<Node, bool>,
 }
 
@@ -99,7 +98,7 @@ impl Loops {
             Def::Element(access) => match &graph.arrays[graph.accesses[access].array] {
                 ArrayData::Constants(_) | ArrayData::Inputs { .. } => false,
                 ArrayData::Nodes(nodes) => nodes.iter().any(|&node| self.carried[node]),
-                // That loop has ended; an outer one may carry it.
+                // That loop has ended; a loop around it may carry the value.
                 ArrayData::Saved(node) => {
                     let own = self.nest.node_loop(*node);
                     own.is_some_and(|region| self.nest.loop_around(region).is_some())
@@ -110,19 +109,19 @@ impl Loops {
         }
     }
 
-    /// Whether the value of `node` depends on what an enclosing loop carries.
+    /// True if `node` depends on a carried value of an enclosing loop.
     pub(super) fn is_carried(&self, node: Node) -> bool {
         self.carried[node]
     }
 
-    /// Whether `region` is `innermost` or encloses it.
+    /// True if `region` is `innermost` or encloses it.
     fn encloses(&self, region: Region, innermost: Option<Region>) -> bool {
         core::iter::successors(innermost, |&inner| self.nest.loop_around(inner))
             .any(|outer| outer == region)
     }
 
-    /// In which loops the value of `node` changes, where `innermost` is the innermost loop.
-    /// A value that a loop elsewhere has saved in each iteration may change in all.
+    /// The loops from `innermost` outwards in which `node` changes. A value that another loop saved
+    /// in each iteration may change in all.
     fn changes_in(&self, node: Node, innermost: Option<Region>) -> LoopSet {
         match self.nest.node_loop(node) {
             Some(own) if !self.encloses(own, innermost) => ALL,
@@ -130,12 +129,12 @@ impl Loops {
         }
     }
 
-    /// In which enclosing loops of `block` the value of `node` changes.
+    /// The enclosing loops of `block` in which `node` changes.
     pub(super) fn changes(&self, node: Node, block: Block) -> LoopSet {
         self.changes_in(node, self.nest.block_loop(block))
     }
 
-    /// Whether `node` is computed in a loop that does not enclose `block`: it is saved in each
+    /// True if `node` is computed in a loop that does not enclose `block`, which saves it in each
     /// iteration.
     pub(super) fn is_saved(&self, node: Node, block: Block) -> bool {
         let here = self.nest.block_loop(block);
@@ -158,8 +157,8 @@ impl Loops {
     }
 }
 
-/// What it costs to compute `term` from its operands in each iteration, if it changes in
-/// these loops: its latency, divided by the iterations of the loops in which it is invariant.
+/// The cost to compute `term` from its operands: its latency, divided by the iterations of the
+/// loops in which it is invariant, the others being `changes`.
 pub(super) fn cost(term: &Term, changes: LoopSet, enclosing: &[(LoopSet, u64)]) -> u64 {
     let Term::Apply(op, _) = term else { return 0 };
     let invariant = enclosing.iter().take_while(|&&(bit, _)| changes & bit == 0);

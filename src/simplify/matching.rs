@@ -1,9 +1,11 @@
-//! Patterns of rules, and where they occur in e-graphs and in graphs.
+//! Patterns of rules, and the search for their instances in e-graphs and in graphs.
 //!
-//! `(mul ?a 2)` is a primitive by its name, a variable of one letter, a number. The letters k
-//! and m stand for constants. Most patterns do not occur in most places, so each value says
-//! by which primitives it is computed, and by which its operands are: egg's own matcher
-//! took most of the time.
+//! A pattern is a primitive by its name, a variable of one letter, or a number, such as
+//! `(mul ?a 2)`. The variables k and m match constants only.
+//!
+//! Most patterns have no instance at most values. So each value has the set of the primitives that
+//! compute it, and of those that compute its operands, as filters. (egg's own matcher took most of
+//! the time.)
 
 use egg::{Id, Language};
 use smallvec::SmallVec;
@@ -23,11 +25,11 @@ pub(super) enum Pattern {
     Apply {
         op: Op,
         operands: Vec<Pattern>,
-        /// Whether the operands in the other order are another pattern of the same
-        /// value. Constants come second in graphs, so they do in patterns.
+        /// True if the pattern is also matched with swapped operands. Constants are second in graphs
+        /// and in patterns, so these are not swapped.
         swaps: bool,
-        /// What the operands need, see [`Pattern::needs`].
-        below: u64,
+        /// The union of [`Pattern::required`] of the operands.
+        operand_ops: u64,
     },
 }
 
@@ -50,8 +52,8 @@ impl Pattern {
             let swaps = matches!(op, Op::Add | Op::Mul)
                 && operands[0] != operands[1]
                 && !matches!(operands[1], Pattern::Number(_));
-            let below = operands.iter().fold(0, |all, operand| all | operand.needs());
-            let pattern = Pattern::Apply { op, operands, swaps, below };
+            let operand_ops = operands.iter().fold(0, |all, operand| all | operand.required());
+            let pattern = Pattern::Apply { op, operands, swaps, operand_ops };
             return (words.next() == Some(")")).then_some(pattern);
         }
         match word.strip_prefix('?') {
@@ -60,9 +62,8 @@ impl Pattern {
         }
     }
 
-    /// What a value must have to be an instance: the primitive at the root, or
-    /// [`CONSTANT`].
-    fn needs(&self) -> u64 {
+    /// The bit that an instance must have: that of the primitive at the root, or [`CONSTANT`].
+    fn required(&self) -> u64 {
         match self {
             Pattern::Variable('k' | 'm') | Pattern::Number(_) => CONSTANT,
             Pattern::Variable(_) => 0,
@@ -70,15 +71,15 @@ impl Pattern {
         }
     }
 
-    /// What the operands of a value must have for it to be an instance, in any order.
-    fn needs_below(&self) -> u64 {
+    /// The bits that the operands of an instance must have, in any order.
+    fn required_below(&self) -> u64 {
         match self {
             Pattern::Variable(_) | Pattern::Number(_) => 0,
-            Pattern::Apply { below, .. } => *below,
+            Pattern::Apply { operand_ops, .. } => *operand_ops,
         }
     }
 
-    /// The primitives in it, one bit each.
+    /// The primitives in the pattern, one bit each.
     pub(super) fn ops(&self) -> u64 {
         match self {
             Pattern::Variable(_) | Pattern::Number(_) => 0,
@@ -88,19 +89,22 @@ impl Pattern {
         }
     }
 
-    /// Adds the instance in which letters stand for these classes. Returns its class;
-    /// none if a letter is missing.
-    pub(super) fn instantiate(&self, terms: &mut Terms, letters: &Letters<Id>) -> Option<Id> {
+    /// Adds the instance for `substitution`. Returns its class; `None` if a variable has none.
+    pub(super) fn instantiate(
+        &self,
+        terms: &mut Terms,
+        substitution: &Substitution<Id>,
+    ) -> Option<Id> {
         match self {
             Pattern::Variable(name) => {
-                let id = letters.iter().find(|(letter, _)| letter == name)?.1;
+                let id = substitution.iter().find(|(letter, _)| letter == name)?.1;
                 Some(terms.find(id))
             }
             Pattern::Number(value) => Some(terms.add(Term::constant(*value))),
             Pattern::Apply { op, operands, .. } => {
                 let mut ids = [Id::from(0); MAX_ARITY];
                 for (id, operand) in ids.iter_mut().zip(operands) {
-                    *id = operand.instantiate(terms, letters)?;
+                    *id = operand.instantiate(terms, substitution)?;
                 }
                 // The last addition may have united classes.
                 let ids = ids.map(|id| terms.find(id));
@@ -110,18 +114,18 @@ impl Pattern {
     }
 }
 
-/// What the letters of a pattern stand for.
-pub(super) type Letters<V> = SmallVec<[(char, V); 4]>;
+/// The values of the variables of a pattern.
+pub(super) type Substitution<V> = SmallVec<[(char, V); 4]>;
 
-/// Where patterns are looked for.
-pub(super) trait Place {
-    /// A value: two that are equal have the same.
+/// A set of values in which patterns are searched.
+pub(super) trait TermSource {
+    /// A value; equal values have the same id.
     type Value: Copy + PartialEq;
 
     /// The primitives that `value` is a result of, one bit each, and [`CONSTANT`].
     fn has(&self, value: Self::Value) -> u64;
 
-    /// What the operands of `value` have, together.
+    /// The union of [`has`](Self::has) of all operands of `value`.
     fn has_below(&self, value: Self::Value) -> u64;
 
     fn constant(&self, value: Self::Value) -> Option<f64>;
@@ -130,8 +134,7 @@ pub(super) trait Place {
     fn applications(&self, value: Self::Value, op: Op, each: &mut impl FnMut(&[Self::Value]));
 }
 
-/// The classes of an e-graph that has been rebuilt, by their numbers: egg looks each up
-/// in a map.
+/// The classes of a rebuilt e-graph by index, since egg looks each up in a map.
 pub(super) struct Classes<'a>(Vec<Class<'a>>);
 
 #[derive(Clone, Copy, Default)]
@@ -161,7 +164,7 @@ impl<'a> Classes<'a> {
     }
 }
 
-impl Place for Classes<'_> {
+impl TermSource for Classes<'_> {
     type Value = Id;
 
     fn has(&self, value: Id) -> u64 {
@@ -187,7 +190,7 @@ impl Place for Classes<'_> {
     }
 }
 
-impl Place for Graph {
+impl TermSource for Graph {
     type Value = Node;
 
     fn has(&self, value: Node) -> u64 {
@@ -215,30 +218,29 @@ impl Place for Graph {
     }
 }
 
-/// Calls `found` with what the letters stand for, each time that an application of a primitive
-/// to these operands is an instance of `pattern`, which has the same primitive. Operands of
-/// sums and products are tried in both orders.
-pub(super) fn search<P: Place>(
-    place: &P,
+/// Calls `on_match` for each substitution by which the root primitive of `pattern`, applied to
+/// `operands`, is an instance of it. Operands of sums and products are tried in both orders.
+pub(super) fn search<P: TermSource>(
+    source: &P,
     operands: &[P::Value],
     pattern: &Pattern,
-    found: &mut impl FnMut(&Letters<P::Value>),
+    on_match: &mut impl FnMut(&Substitution<P::Value>),
 ) {
     let Pattern::Apply { operands: patterns, swaps, .. } = pattern else { return };
-    let (goals, letters) = (SmallVec::new(), SmallVec::new());
-    Search { place, goals, letters, found }.operands(patterns, *swaps, operands);
+    let (goals, substitution) = (SmallVec::new(), SmallVec::new());
+    Search { source, goals, substitution, on_match }.operands(patterns, *swaps, operands);
 }
 
 /// A search in progress.
-struct Search<'a, P: Place, F> {
-    place: &'a P,
-    /// What is to be matched yet.
+struct Search<'a, P: TermSource, F> {
+    source: &'a P,
+    /// The pairs that are to be matched yet.
     goals: SmallVec<[(&'a Pattern, P::Value); 8]>,
-    letters: Letters<P::Value>,
-    found: &'a mut F,
+    substitution: Substitution<P::Value>,
+    on_match: &'a mut F,
 }
 
-impl<'a, P: Place, F: FnMut(&Letters<P::Value>)> Search<'a, P, F> {
+impl<'a, P: TermSource, F: FnMut(&Substitution<P::Value>)> Search<'a, P, F> {
     fn operands(&mut self, operands: &'a [Pattern], swaps: bool, values: &[P::Value]) {
         self.in_order(operands, values.iter().copied());
         if swaps && values[0] != values[1] {
@@ -252,13 +254,13 @@ impl<'a, P: Place, F: FnMut(&Letters<P::Value>)> Search<'a, P, F> {
         values: impl DoubleEndedIterator<Item = P::Value> + ExactSizeIterator + Clone,
     ) {
         let all = operands.iter().zip(values);
-        // Most searches end here.
-        if !all.clone().all(|(operand, value)| self.may_be(operand, value)) {
+        // The filters end most searches here.
+        if !all.clone().all(|(operand, value)| self.may_match(operand, value)) {
             return;
         }
-        let (goals, letters) = (self.goals.len(), self.letters.len());
-        if all.clone().all(|(operand, value)| self.may_stand_for(operand, value)) {
-            // The first one is matched first.
+        let (goals, substitution) = (self.goals.len(), self.substitution.len());
+        if all.clone().all(|(operand, value)| self.bind(operand, value)) {
+            // A stack, so that the first operand is matched first.
             for (operand, value) in all.rev() {
                 if matches!(operand, Pattern::Apply { .. }) {
                     self.goals.push((operand, value));
@@ -267,40 +269,39 @@ impl<'a, P: Place, F: FnMut(&Letters<P::Value>)> Search<'a, P, F> {
             self.run();
         }
         self.goals.truncate(goals);
-        self.letters.truncate(letters);
+        self.substitution.truncate(substitution);
     }
 
-    /// Whether `pattern` is no letter, or one that may stand for `value`, and does from here
-    /// on.
-    fn may_stand_for(&mut self, pattern: &Pattern, value: P::Value) -> bool {
+    /// Binds `pattern` to `value` if it is a variable. Returns false if it is bound to another value.
+    fn bind(&mut self, pattern: &Pattern, value: P::Value) -> bool {
         let Pattern::Variable(name) = pattern else { return true };
-        match self.letters.iter().find(|(letter, _)| letter == name) {
+        match self.substitution.iter().find(|(letter, _)| letter == name) {
             Some(&(_, same)) => same == value,
             None => {
-                self.letters.push((*name, value));
+                self.substitution.push((*name, value));
                 true
             }
         }
     }
 
-    fn may_be(&self, pattern: &Pattern, value: P::Value) -> bool {
+    fn may_match(&self, pattern: &Pattern, value: P::Value) -> bool {
         if let Pattern::Number(number) = pattern {
-            return self.place.constant(value).map(f64::to_bits) == Some(number.to_bits());
+            return self.source.constant(value).map(f64::to_bits) == Some(number.to_bits());
         }
-        let below = pattern.needs_below();
-        pattern.needs() & !self.place.has(value) == 0
-            && (below == 0 || below & !self.place.has_below(value) == 0)
+        let operand_ops = pattern.required_below();
+        pattern.required() & !self.source.has(value) == 0
+            && (operand_ops == 0 || operand_ops & !self.source.has_below(value) == 0)
     }
 
-    /// Matches the goals, which are applications, and leaves them as they were.
+    /// Matches the goals, which are applications, and restores them.
     fn run(&mut self) {
         let Some((pattern, value)) = self.goals.pop() else {
-            (self.found)(&self.letters);
+            (self.on_match)(&self.substitution);
             return;
         };
         if let Pattern::Apply { op, operands, swaps, .. } = pattern {
-            let place = self.place;
-            place.applications(value, *op, &mut |values| self.operands(operands, *swaps, values));
+            let source = self.source;
+            source.applications(value, *op, &mut |values| self.operands(operands, *swaps, values));
         }
         self.goals.push((pattern, value));
     }

@@ -1,14 +1,17 @@
 //! Simplification of segments by equality saturation, with egg.
 //!
-//! - `segment`: a segment becomes an e-graph, and the best terms become nodes again.
-//! - `egraph`: its terms, with an analysis of what is known of numbers (`range`, `known`) and
-//!   in which loops they change (`loops`).
-//! - `rules`, `matching`, `saturate`: rules add equal terms, within limits that are counts.
-//! - `extract`: the cheapest terms are taken, common ones counted once.
+//! - `segment`: from a segment to its e-graph, and from the best terms back to nodes
+//! - `egraph`: terms, and the analysis with facts about each class
+//!   - `range`, `known_ranges`: bounds of numbers, and whether they may be NaN
+//!   - `loops`: the enclosing loops in which values change
+//! - `rules`: the rewrite rules
+//! - `matching`: patterns and their instances
+//! - `saturate`: applies the rules, within limits that are counts
+//! - `extract`: chooses the cheapest terms, common subterms counted once
 //!
-//! What a comparison or a singularity depends on keeps its bits, and is in the e-graph only
-//! for rules to see. So are values of enclosing blocks, and of blocks that a block replays.
-//! A segment in which no rule may apply costs a look at each node.
+//! Nodes of the control slice, on which comparisons and singularities depend, keep their bits. They
+//! are in the e-graph only as context for rules, and so are values of enclosing blocks and of
+//! replayed blocks. A segment in which no rule may apply takes one test for each node.
 //!
 //! egg: Willsey et al., "egg: Fast and Extensible Equality Saturation" (POPL 2021).
 
@@ -24,17 +27,17 @@ mod segment;
 
 pub use self::rules::Tag;
 
-use self::known_ranges::Known;
+use self::known_ranges::KnownRanges;
 use self::loops::Loops;
-use self::matching::Place;
+use self::matching::TermSource;
 use self::rules::Rule;
 use self::saturate::Saturation;
-use self::segment::{Better, Context, better};
+use self::segment::{Context, Improvement, improvement};
 use crate::ssa::{
     Flow, Folding, Graph, Segments, control_slice, eliminate_dead_code, rebuild, verify,
 };
 
-/// How much work simplification may be, for each segment.
+/// Limits of simplification, for each segment.
 ///
 /// All are counts, so that the result is the same on every machine.
 ///
@@ -48,19 +51,18 @@ use crate::ssa::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimplifyLimits {
-    /// How often all rules are tried.
+    /// The largest number of iterations over all rules.
     pub iterations: usize,
-    /// How many terms there may be for each node of the segment, before no more
-    /// rules are applied.
+    /// The largest number of terms for each node of the segment; beyond it no rule is applied.
     pub terms_per_node: usize,
 }
 
 impl SimplifyLimits {
-    /// What the library uses.
+    /// The limits that the library uses.
     pub const DEFAULT: SimplifyLimits = SimplifyLimits { iterations: 6, terms_per_node: 4 };
 }
 
-/// Whether what is simplified is differentiated.
+/// The stage of a graph in the pipeline.
 ///
 /// # Examples
 ///
@@ -71,9 +73,9 @@ impl SimplifyLimits {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It will be: forms whose derivative is less accurate are not used.
+    /// Before differentiation: forms whose derivatives are less accurate are not used.
     Primal,
-    /// It will not be.
+    /// Not to be differentiated.
     Final,
 }
 
@@ -89,11 +91,11 @@ pub enum Stage {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RewriteRule {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// On what numbers it holds.
+    /// The condition under which the rule holds.
     pub tag: Tag,
-    /// The terms that it is about: `?x` is any term, `?k` and `?m` are constants.
+    /// The left-hand side: `?x` is any term, `?k` and `?m` are constants.
     pub left: &'static str,
 }
 
@@ -102,38 +104,37 @@ pub fn rewrite_rules() -> impl Iterator<Item = RewriteRule> {
     rules::rules().map(|&Rule { name, tag, left, .. }| RewriteRule { name, tag, left })
 }
 
-/// How a segment was simplified: counts, the same on every machine. For an example see
-/// [`simplify_segments`].
+/// Statistics of the simplification of a segment: counts, the same on every machine. For an example
+/// see [`simplify_segments`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentRun {
-    /// How many nodes the segment has.
+    /// The number of nodes of the segment.
     pub nodes: usize,
-    /// How many terms were known in the end.
+    /// The number of terms in the end.
     pub terms: usize,
-    /// How often all rules were tried.
+    /// The number of iterations over all rules.
     pub iterations: usize,
-    /// Whether no rule had anything to add; if not, a limit was reached.
+    /// True if the e-graph is saturated; if not, a limit was reached.
     pub complete: bool,
-    /// Whether a better form was found.
+    /// True if a better form was found.
     pub improved: bool,
 }
 
-/// What [`simplify_segments`] made of a graph, with an example there.
+/// The result of [`simplify_segments`]; for an example see there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simplified {
     /// The simplified graph.
     pub graph: Graph,
-    /// The segments in which a rule might apply, in order; others cost nothing.
+    /// The runs on segments in which a rule may apply, in order.
     pub runs: Vec<SegmentRun>,
 }
 
-/// A graph with the same outputs as real numbers, computed faster, or with less
-/// rounding and overflow.
+/// Simplifies the segments of a graph: the outputs are equal as real numbers, and are computed
+/// faster or with less rounding and overflow.
 ///
-/// What a comparison or a singularity depends on, such as the operands of a guard or of a
-/// square root, keeps its bits. No number becomes infinite or NaN that was not. The work is in
-/// proportion to the number of segments that rules may apply to; `phigrad-bench simplify`
-/// measures it.
+/// Nodes on which a comparison or a singularity depends, such as the operands of a guard or of a
+/// square root, keep their bits. No finite number becomes infinite or NaN. The work is proportional
+/// to the number of segments that rules may apply to; `phigrad-bench simplify` measures it.
 ///
 /// # Examples
 ///
@@ -167,26 +168,26 @@ pub fn simplify_segments(
         return Simplified { graph: graph.clone(), runs: Vec::new() };
     }
     let flow = Flow::of(graph);
-    let (known, keeps_bits) = (Known::of(graph, &flow), control_slice(graph, &flow));
-    let context = Context { graph, segments, is_candidate, known, loops, keeps_bits };
-    let mut found: Vec<Option<Better>> = Vec::with_capacity(segments.list.len());
+    let (ranges, control_slice) = (KnownRanges::of(graph, &flow), control_slice(graph, &flow));
+    let context = Context { graph, segments, is_candidate, ranges, loops, control_slice };
+    let mut improvements: Vec<Option<Improvement>> = Vec::with_capacity(segments.list.len());
     let mut runs = Vec::new();
     for (segment, &is_candidate) in segments.list.iter().zip(&context.is_candidate) {
-        let better = is_candidate.then(|| better(&context, segment, &saturation));
-        found.push(better.and_then(|(better, run)| {
+        let improvement = is_candidate.then(|| improvement(&context, segment, &saturation));
+        improvements.push(improvement.and_then(|(improvement, run)| {
             runs.push(run);
-            better
+            improvement
         }));
     }
-    if found.iter().all(Option::is_none) {
+    if improvements.iter().all(Option::is_none) {
         return Simplified { graph: graph.clone(), runs };
     }
     let simplified = rebuild(graph, Folding::Real, |rebuild, node| {
-        let better = found.get_mut(segments.of[node]? as usize)?.as_mut()?;
-        better.build(rebuild, node)
+        let improvement = improvements.get_mut(segments.of[node]? as usize)?.as_mut()?;
+        improvement.build(rebuild, node)
     });
     let simplified = eliminate_dead_code(&simplified);
-    // A form of a value that is not visible where it is used would be refused later.
+    // A result that uses a value where it is not visible is discarded.
     match verify(&simplified) {
         Ok(()) => Simplified { graph: simplified, runs },
         Err(_) => Simplified { graph: graph.clone(), runs },

@@ -1,31 +1,30 @@
-//! What is known of a computed number: bounds, and whether it may be NaN.
+//! Ranges of computed numbers: bounds, and whether a number may be NaN or zero.
 //!
-//! Everything is about the numbers that the machine computes, so bounds hold
-//! after rounding: rounding is monotone, so the rounded sum of two bounds is a
-//! bound of rounded sums. Functions of the mathematical library are not exactly
-//! monotone; of them only bounds are used that they keep.
+//! The bounds hold for rounded numbers: rounding is monotone, so the rounded sum of two bounds is a
+//! bound of the rounded sums. Functions of the mathematical library are not exactly monotone, so
+//! only bounds that they guarantee are used.
 
 use crate::op::{Op, eval};
 
-/// What is known of a number. Unknown means no.
+/// The range of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Range {
-    /// It is not below this, unless it is NaN.
+    /// The lower bound, unless the number is NaN.
     pub(super) lower: f64,
-    /// It is not above this, unless it is NaN.
+    /// The upper bound, unless the number is NaN.
     pub(super) upper: f64,
-    /// Whether it may be NaN.
+    /// True if the number may be NaN.
     pub(super) nan: bool,
-    /// Whether it is certainly not 0.
+    /// True if the number is certainly not 0.
     pub(super) nonzero: bool,
 }
 
 impl Range {
-    /// Nothing is known.
+    /// The range of all numbers, and NaN.
     pub(super) const UNKNOWN: Range =
         Range { lower: f64::NEG_INFINITY, upper: f64::INFINITY, nan: true, nonzero: false };
 
-    /// Exactly this number.
+    /// The range of a single number.
     pub(super) fn constant(x: f64) -> Range {
         let (lower, upper) = if x.is_nan() { (f64::INFINITY, f64::NEG_INFINITY) } else { (x, x) };
         Range { lower, upper, nan: x.is_nan(), nonzero: x != 0.0 }
@@ -35,7 +34,7 @@ impl Range {
         Range { lower, upper, ..Range::UNKNOWN }
     }
 
-    pub(super) fn or_nan(self, nan: bool) -> Range {
+    pub(super) fn with_nan(self, nan: bool) -> Range {
         Range { nan, ..self }
     }
 
@@ -43,12 +42,12 @@ impl Range {
         self.nonzero || self.lower > 0.0 || self.upper < 0.0
     }
 
-    /// Above 0, or NaN.
+    /// True if the number is above 0, or NaN.
     pub(super) fn is_positive(&self) -> bool {
         self.lower > 0.0 || (self.lower >= 0.0 && self.nonzero)
     }
 
-    /// Not below 0, or NaN.
+    /// True if the number is not below 0, or NaN.
     pub(super) fn is_not_negative(&self) -> bool {
         self.lower >= 0.0
     }
@@ -57,7 +56,7 @@ impl Range {
         !self.nan && self.is_bounded(f64::MAX)
     }
 
-    /// At most `bound` in magnitude, or NaN.
+    /// True if the magnitude is at most `bound`, or the number is NaN.
     pub(super) fn is_bounded(&self, bound: f64) -> bool {
         self.lower >= -bound && self.upper <= bound
     }
@@ -70,8 +69,8 @@ impl Range {
         !self.is_nonzero() && self.lower <= 0.0 && self.upper >= 0.0
     }
 
-    /// What holds for both.
-    pub(super) fn either(self, other: Range) -> Range {
+    /// The hull of both ranges.
+    pub(super) fn union(self, other: Range) -> Range {
         Range {
             lower: self.lower.min(other.lower),
             upper: self.upper.max(other.upper),
@@ -80,8 +79,8 @@ impl Range {
         }
     }
 
-    /// What holds if both do.
-    pub(super) fn both(self, other: Range) -> Range {
+    /// The numbers in both ranges.
+    pub(super) fn intersection(self, other: Range) -> Range {
         Range {
             lower: self.lower.max(other.lower),
             upper: self.upper.min(other.upper),
@@ -91,17 +90,17 @@ impl Range {
     }
 }
 
-/// What is known of `op` applied to such numbers. `is_square` says that the first
-/// two operands are the same number.
+/// The range of `op` applied to numbers in these ranges. With `is_square` the first two operands are
+/// the same number.
 pub(super) fn range_of(op: Op, [a, b, c]: [Range; 3], is_square: bool) -> Range {
     let nan = a.nan || (op.arity() > 1 && b.nan) || (op.arity() > 2 && c.nan);
-    let monotone = |lower: f64| Range::between(lower, f64::INFINITY).or_nan(a.nan);
+    let monotone = |lower: f64| Range::between(lower, f64::INFINITY).with_nan(a.nan);
     match op {
         Op::Add => sum(a, b),
         Op::Sub => sum(a, negated(b)),
         Op::Mul => product(a, b, is_square),
         Op::MulAdd => {
-            // The product is not rounded; that of bounds is, so it may be off by one step.
+            // The product is exact, that of the bounds is rounded: widen it by an ulp.
             let wide = product(a, b, is_square);
             let lower = if wide.lower == 0.0 { 0.0 } else { wide.lower.next_down() };
             let upper = if wide.upper == 0.0 { 0.0 } else { wide.upper.next_up() };
@@ -114,7 +113,7 @@ pub(super) fn range_of(op: Op, [a, b, c]: [Range; 3], is_square: bool) -> Range 
         Op::Sqrt => {
             let range = Range::between(a.lower.max(0.0).sqrt(), a.upper.max(0.0).sqrt());
             // √-0 is -0, which is not below 0.
-            Range { nonzero: a.is_nonzero(), ..range.or_nan(a.nan || a.lower < 0.0) }
+            Range { nonzero: a.is_nonzero(), ..range.with_nan(a.nan || a.lower < 0.0) }
         }
         Op::Abs => {
             let lower = if a.lower > 0.0 { a.lower } else { (-a.upper).max(0.0) };
@@ -122,36 +121,36 @@ pub(super) fn range_of(op: Op, [a, b, c]: [Range; 3], is_square: bool) -> Range 
             Range { lower, upper, nonzero: a.is_nonzero(), ..a }
         }
         Op::Exp | Op::Exp2 => {
-            // From 0 on it is not below 1, and up to 0 not above.
+            // At least 1 for arguments from 0 on, at most 1 up to 0.
             let lower = if a.lower >= 0.0 { 1.0 } else { 0.0 };
-            let most = if op == Op::Exp { 709.0 } else { 1023.0 };
+            let max_terms = if op == Op::Exp { 709.0 } else { 1023.0 };
             let upper = match a.upper {
                 upper if upper <= 0.0 => 1.0,
-                upper if upper <= most => f64::MAX,
+                upper if upper <= max_terms => f64::MAX,
                 _ => f64::INFINITY,
             };
-            let nonzero = a.lower >= -most + 1.0;
-            Range { nonzero, ..Range::between(lower, upper).or_nan(a.nan) }
+            let nonzero = a.lower >= -max_terms + 1.0;
+            Range { nonzero, ..Range::between(lower, upper).with_nan(a.nan) }
         }
         Op::ExpM1 => monotone(if a.lower >= 0.0 { 0.0 } else { -1.0 }),
         Op::Cosh => Range { nonzero: true, ..monotone(1.0) },
-        Op::Sin | Op::Cos => Range::between(-1.0, 1.0).or_nan(a.nan || a.has_infinity()),
+        Op::Sin | Op::Cos => Range::between(-1.0, 1.0).with_nan(a.nan || a.has_infinity()),
         Op::Tanh | Op::Signum => {
             let lower = if a.lower >= 0.0 && op == Op::Tanh { 0.0 } else { -1.0 };
-            Range::between(lower, 1.0).or_nan(a.nan)
+            Range::between(lower, 1.0).with_nan(a.nan)
         }
-        Op::Atan | Op::Atan2 => Range::between(-4.0, 4.0).or_nan(nan),
+        Op::Atan | Op::Atan2 => Range::between(-4.0, 4.0).with_nan(nan),
         Op::Asin | Op::Acos => Range::between(-4.0, 4.0),
-        Op::Hypot => Range::between(0.0, f64::INFINITY).or_nan(nan),
+        Op::Hypot => Range::between(0.0, f64::INFINITY).with_nan(nan),
         Op::Ln1p | Op::Ln if a.lower >= if op == Op::Ln { 1.0 } else { 0.0 } => {
-            Range::between(0.0, f64::INFINITY).or_nan(a.nan)
+            Range::between(0.0, f64::INFINITY).with_nan(a.nan)
         }
-        // A power of -0 below 0 may be -∞.
+        // A negative power of -0 may be -∞.
         Op::Powf if a.is_positive() || (a.is_not_negative() && b.lower >= 0.0) => {
-            Range::between(0.0, f64::INFINITY).or_nan(nan)
+            Range::between(0.0, f64::INFINITY).with_nan(nan)
         }
         Op::Powi if b.lower == b.upper && b.lower % 2.0 == 0.0 => {
-            Range::between(0.0, f64::INFINITY).or_nan(a.nan)
+            Range::between(0.0, f64::INFINITY).with_nan(a.nan)
         }
         // A NaN operand is ignored.
         Op::Min => Range {
@@ -163,12 +162,12 @@ pub(super) fn range_of(op: Op, [a, b, c]: [Range; 3], is_square: bool) -> Range 
             )
         },
         Op::Max => negated(range_of(Op::Min, [negated(a), negated(b), c], is_square)),
-        Op::Select => b.either(c),
+        Op::Select => b.union(c),
         Op::Floor | Op::Ceil | Op::Round | Op::Trunc => {
             let args = |x: f64| eval(op, [x, 0.0, 0.0]);
-            Range::between(args(a.lower), args(a.upper)).or_nan(a.nan)
+            Range::between(args(a.lower), args(a.upper)).with_nan(a.nan)
         }
-        op if op.is_comparison() => Range::between(0.0, 1.0).or_nan(false),
+        op if op.is_comparison() => Range::between(0.0, 1.0).with_nan(false),
         _ => Range::UNKNOWN,
     }
 }
@@ -190,9 +189,9 @@ fn sum(a: Range, b: Range) -> Range {
 
 fn product(a: Range, b: Range, is_square: bool) -> Range {
     if is_square {
-        let most = a.lower.abs().max(a.upper.abs());
+        let max_terms = a.lower.abs().max(a.upper.abs());
         let least = if a.lower > 0.0 { a.lower } else { (-a.upper).max(0.0) };
-        return Range::between(least * least, most * most).or_nan(a.nan);
+        return Range::between(least * least, max_terms * max_terms).with_nan(a.nan);
     }
     let nan = (a.has_infinity() && b.has_zero()) || (a.has_zero() && b.has_infinity());
     // Zero times infinity as a product of bounds is the limit, 0.
@@ -203,7 +202,7 @@ fn product(a: Range, b: Range, is_square: bool) -> Range {
         times(a.upper, b.lower),
         times(a.upper, b.upper),
     ];
-    hull(corners).or_nan(a.nan || b.nan || nan)
+    hull(corners).with_nan(a.nan || b.nan || nan)
 }
 
 fn quotient(a: Range, b: Range) -> Range {
@@ -217,14 +216,14 @@ fn quotient(a: Range, b: Range) -> Range {
             over(a.upper, b.lower),
             over(a.upper, b.upper),
         ];
-        // Of infinities of both the quotient is anything from 0 on.
+        // ∞/∞ bounds nothing.
         let mut range = hull(corners);
         if a.has_infinity() && b.has_infinity() {
             range = Range::UNKNOWN;
         }
-        return range.or_nan(nan);
+        return range.with_nan(nan);
     }
-    Range::UNKNOWN.or_nan(nan)
+    Range::UNKNOWN.with_nan(nan)
 }
 
 fn hull(corners: [f64; 4]) -> Range {

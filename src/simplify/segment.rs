@@ -1,40 +1,40 @@
-//! From a segment to its e-graph and back.
+//! From a segment to its e-graph, and from the best terms back to nodes.
 
 use egg::{Id, Language};
 use hashbrown::{HashMap, HashSet};
 
 use super::SegmentRun;
-use super::egraph::{Knowledge, Leaf, Term, Terms, bit};
+use super::egraph::{FactAnalysis, Leaf, Term, Terms, bit};
 use super::extract::{Choices, Pinned};
-use super::known_ranges::{Known, KnownAt};
+use super::known_ranges::{BlockRanges, KnownRanges};
 use super::loops::{Loops, cost};
 use super::saturate::Saturation;
 use crate::entity::PrimaryMap;
 use crate::op::{Op, latency};
 use crate::ssa::{Def, Graph, Node, Rebuild, Segment, Segments};
 
-/// How far rules see into what a segment is computed from.
-const SIGHT: usize = 3;
-/// What it costs to save a value of a loop in each iteration, and to read it.
-const SAVING: u64 = 20;
+/// The depth to which nodes outside a segment are in its e-graph, as context for rules.
+const MAX_LOOKAHEAD: usize = 3;
+/// The cost to save a value of a loop in each iteration, and to read it.
+const SAVE_COST: u64 = 20;
 
-/// What is the same for all segments of a graph.
+/// The analyses that all segments of a graph share.
 pub(super) struct Context<'a> {
     pub(super) graph: &'a Graph,
     pub(super) segments: &'a Segments,
-    /// For each segment whether a rule may apply in it.
+    /// True for segments in which a rule may apply.
     pub(super) is_candidate: Vec<bool>,
-    pub(super) known: Known<'a>,
+    pub(super) ranges: KnownRanges<'a>,
     pub(super) loops: &'a Loops,
-    /// The nodes whose bits a comparison or a singularity depends on.
-    pub(super) keeps_bits: PrimaryMap<Node, bool>,
+    /// True for nodes on which a comparison or a singularity depends; they keep their bits.
+    pub(super) control_slice: PrimaryMap<Node, bool>,
 }
 
-/// A segment that is read into an e-graph.
-struct Reading<'a> {
+/// Builds the e-graph of a segment.
+struct SegmentReader<'a> {
     context: &'a Context<'a>,
     segment: &'a Segment,
-    known: KnownAt<'a>,
+    ranges: BlockRanges<'a>,
     terms: Terms,
     classes: HashMap<Node, Id>,
     leaves: Vec<Node>,
@@ -42,40 +42,39 @@ struct Reading<'a> {
     ops: u64,
 }
 
-impl Reading<'_> {
-    /// How far rules see behind each node that the segment is computed from: as far as
-    /// on the shortest path to it.
-    fn sights(&self) -> HashMap<Node, usize> {
+impl SegmentReader<'_> {
+    /// The remaining lookahead at each node outside the segment, by the shortest path to it.
+    fn lookaheads(&self) -> HashMap<Node, usize> {
         let inside: HashSet<Node> = self.segment.nodes.iter().copied().collect();
-        let mut sights = HashMap::new();
+        let mut lookaheads = HashMap::new();
         let mut nodes: Vec<Node> = self.segment.nodes.clone();
-        for sight in (0..=SIGHT).rev() {
+        for lookahead in (0..=MAX_LOOKAHEAD).rev() {
             let mut next = Vec::new();
             for &arg in nodes.iter().flat_map(|&node| self.context.graph.operands(node)) {
-                if !inside.contains(&arg) && !sights.contains_key(&arg) {
-                    sights.insert(arg, sight);
+                if !inside.contains(&arg) && !lookaheads.contains_key(&arg) {
+                    lookaheads.insert(arg, lookahead);
                     next.push(arg);
                 }
             }
             nodes = next.into_iter().filter(|&node| self.sees_operands(node)).collect();
         }
-        sights
+        lookaheads
     }
 
-    /// Whether the operands of `node` are visible where the segment is.
+    /// True if the operands of `node` are visible in the segment's block.
     fn sees_operands(&self, node: Node) -> bool {
-        let is_visible = |&arg: &Node| self.context.known.is_visible(arg, self.segment.block);
+        let is_visible = |&arg: &Node| self.context.ranges.is_visible(arg, self.segment.block);
         self.context.graph.operands(node).iter().all(is_visible)
     }
 
-    /// Reads the segment. Returns what it costs, but for what stays as it is.
+    /// Reads the segment. Returns its cost, without nodes that keep their bits.
     fn read(&mut self) -> u64 {
-        let sights = self.sights();
+        let lookaheads = self.lookaheads();
         let mut total = 0;
         for &node in &self.segment.nodes {
             let Def::Apply(op, args) = self.context.graph.nodes[node].def else { continue };
-            let class = self.application(node, op, &args[..op.arity()], &sights);
-            if self.context.keeps_bits[node] {
+            let class = self.application(node, op, &args[..op.arity()], &lookaheads);
+            if self.context.control_slice[node] {
                 self.pin(class, node, 0);
             } else {
                 let changes = self.context.loops.changes(node, self.segment.block);
@@ -91,37 +90,37 @@ impl Reading<'_> {
         node: Node,
         op: Op,
         args: &[Node],
-        sights: &HashMap<Node, usize>,
+        lookaheads: &HashMap<Node, usize>,
     ) -> Id {
-        let args: Vec<Id> = args.iter().map(|&arg| self.operand(arg, sights)).collect();
+        let args: Vec<Id> = args.iter().map(|&arg| self.operand(arg, lookaheads)).collect();
         self.ops |= bit(op);
         let class = self.terms.add(Term::apply(op, &args));
         self.classes.insert(node, class);
-        if let Some(range) = self.known.refined(node) {
+        if let Some(range) = self.ranges.refined(node) {
             let facts = self.terms[class].data.and(range);
             self.terms.set_analysis_data(class, facts);
         }
         class
     }
 
-    fn operand(&mut self, node: Node, sights: &HashMap<Node, usize>) -> Id {
+    fn operand(&mut self, node: Node, lookaheads: &HashMap<Node, usize>) -> Id {
         if let Some(&class) = self.classes.get(&node) {
             return class;
         }
-        let sight = sights.get(&node).copied().unwrap_or(0);
+        let lookahead = lookaheads.get(&node).copied().unwrap_or(0);
         let class = match self.context.graph.nodes[node].def {
             Def::Const(bits) => self.terms.add(Term::Const(bits)),
-            Def::Apply(op, args) if sight > 0 && self.sees_operands(node) => {
-                let class = self.application(node, op, &args[..op.arity()], sights);
-                let fee = if sight == SIGHT { 0 } else { self.fee(node, op) };
-                self.pin(class, node, fee);
+            Def::Apply(op, args) if lookahead > 0 && self.sees_operands(node) => {
+                let class = self.application(node, op, &args[..op.arity()], lookaheads);
+                let use_cost = if lookahead == MAX_LOOKAHEAD { 0 } else { self.use_cost(node, op) };
+                self.pin(class, node, use_cost);
                 class
             }
             _ => {
                 let number = self.leaves.len() as u32;
                 self.leaves.push(node);
                 self.terms.analysis.leaves.push(Leaf {
-                    range: self.known.range(node),
+                    range: self.ranges.range(node),
                     changes: self.context.loops.changes(node, self.segment.block),
                     is_carried: self.context.loops.is_carried(node),
                 });
@@ -132,52 +131,53 @@ impl Reading<'_> {
         class
     }
 
-    fn pin(&mut self, class: Id, node: Node, fee: u64) {
+    fn pin(&mut self, class: Id, node: Node, use_cost: u64) {
         let changes = self.context.loops.changes(node, self.segment.block);
-        self.pinned.push(Pinned { class, node, fee, changes });
+        self.pinned.push(Pinned { class, node, use_cost, changes });
     }
 
-    /// What it costs to use `node` here, where it has not been used so far. If it may
-    /// be computed otherwise where it is, it is computed for this alone.
-    fn fee(&self, node: Node, op: Op) -> u64 {
-        let Context { segments, is_candidate, keeps_bits, loops, .. } = self.context;
+    /// The cost to use `node`, a node outside the segment that the segment does not use yet: the
+    /// latency if its own segment may replace it, and the cost to save it in a loop.
+    fn use_cost(&self, node: Node, op: Op) -> u64 {
+        let Context { segments, is_candidate, control_slice, loops, .. } = self.context;
         let may_go = segments.of[node].is_some_and(|number| is_candidate[number as usize]);
-        let own = if may_go && !keeps_bits[node] { latency(op) } else { 0 };
-        own + if loops.is_saved(node, self.segment.block) { SAVING } else { 0 }
+        let own = if may_go && !control_slice[node] { latency(op) } else { 0 };
+        own + if loops.is_saved(node, self.segment.block) { SAVE_COST } else { 0 }
     }
 }
 
 /// A better form of the outputs of a segment.
-pub(super) struct Better {
+pub(super) struct Improvement {
     terms: Terms,
     choices: Choices,
     leaves: Vec<Node>,
     /// The node of each pinned class.
     pinned: HashMap<Id, Node>,
-    /// The classes of what is to be computed otherwise.
+    /// The classes of the outputs that are replaced.
     outputs: HashMap<Node, Id>,
+    /// The nodes built so far.
     built: HashMap<Id, Node>,
 }
 
 /// A better form of the outputs of `segment`, if the rules find one, and the counts of the run.
-pub(super) fn better(
+pub(super) fn improvement(
     context: &Context<'_>,
     segment: &Segment,
     saturation: &Saturation,
-) -> (Option<Better>, SegmentRun) {
+) -> (Option<Improvement>, SegmentRun) {
     let enclosing = context.loops.enclosing(context.graph, segment.block);
-    let mut reading = Reading {
+    let mut reader = SegmentReader {
         context,
         segment,
-        known: context.known.at(segment.block),
-        terms: Terms::new(Knowledge::within(enclosing)),
+        ranges: context.ranges.at(segment.block),
+        terms: Terms::new(FactAnalysis::within(enclosing)),
         classes: HashMap::new(),
         leaves: Vec::new(),
         pinned: Vec::new(),
         ops: 0,
     };
-    let before = reading.read();
-    let Reading { mut terms, classes, leaves, pinned, ops, .. } = reading;
+    let before = reader.read();
+    let SegmentReader { mut terms, classes, leaves, pinned, ops, .. } = reader;
     let saturated = saturation.run(&mut terms, ops);
     let mut run = SegmentRun {
         nodes: segment.nodes.len(),
@@ -198,7 +198,7 @@ pub(super) fn better(
     let outputs: HashMap<Node, Id> = segment
         .outputs
         .iter()
-        .filter(|&&node| !context.keeps_bits[node])
+        .filter(|&&node| !context.control_slice[node])
         .filter_map(|&node| Some((node, terms.find(*classes.get(&node)?))))
         .collect();
     let mut needed: Vec<Id> = outputs.values().copied().collect();
@@ -209,14 +209,14 @@ pub(super) fn better(
     }
     let mut nodes = HashMap::new();
     for Pinned { class, node, .. } in pinned {
-        // The first of several: it is computed before the others.
+        // Of several nodes the first, which is computed before the others.
         nodes.entry(class).or_insert(node);
     }
     let (pinned, built) = (nodes, HashMap::new());
-    (Some(Better { terms, choices, leaves, pinned, outputs, built }), run)
+    (Some(Improvement { terms, choices, leaves, pinned, outputs, built }), run)
 }
 
-impl Better {
+impl Improvement {
     /// Builds the better form of `node`, if it has one that can be built here.
     pub(super) fn build(&mut self, rebuild: &mut Rebuild<'_>, node: Node) -> Option<Node> {
         let &class = self.outputs.get(&node)?;
@@ -238,12 +238,11 @@ impl Better {
         self.built.get(&class).copied()
     }
 
-    /// What is to be built for `root`, operands first. None if something in it is
-    /// computed later only.
+    /// The classes to build for `root`, operands first. `None` if one of them is computed only
+    /// later.
     fn order(&self, rebuild: &Rebuild<'_>, root: Id) -> Option<Vec<Id>> {
         let mut order = Vec::new();
-        // For each class that has been visited whether its operands are done: one that is
-        // below itself would be a cycle.
+        // True for visited classes whose operands are done; reaching one with false is a cycle.
         let mut states: HashMap<Id, bool> = HashMap::new();
         let mut pending = vec![(root, false)];
         while let Some((class, is_done)) = pending.pop() {

@@ -1,17 +1,17 @@
-//! Short formulas without names, for the records of applied formulas. What a loop carries is
-//! φ_L, what comes out of it φ_L', each with what it begins with.
+//! Short formulas without names, to describe applications of rules. Entry φs are φ_L and exit φs
+//! φ_L', each with its first value.
 
 use super::formula::{Names, letter};
 use super::term::Term;
 use crate::op::Op;
 use crate::ssa::{ArrayData, Block, Def, End, Entry, Graph, Node, Region};
 
-/// What is further down is left out.
-const DEPTH: usize = 5;
-/// A φ of a branch with more ends than this is left out.
-const MOST_ENDS: usize = 4;
+/// The largest depth of a term; deeper operands become "…".
+const MAX_DEPTH: usize = 5;
+/// The largest number of leaves of a branch; a φ of a larger one becomes "…".
+const MAX_LEAVES: usize = 4;
 
-/// Writes nodes of a graph by what they are made of.
+/// Writes nodes of a graph as terms of their operands.
 #[derive(Clone, Copy)]
 pub(crate) struct Brief<'a>(&'a Graph);
 
@@ -32,7 +32,7 @@ impl Names for Brief<'_> {
                 };
                 return Some(match first {
                     Some(Def::Input(first)) => Term::atom(letter(graph, first).0),
-                    _ => Term::dots(),
+                    _ => Term::ellipsis(),
                 });
             }
             Def::Entry(region, number) => ("φ_L", graph.entries(region).get(number as usize)),
@@ -41,7 +41,7 @@ impl Names for Brief<'_> {
             }
             Def::Phi(region, _) => {
                 let ends = graph.leaves(graph.regions[region].root).len();
-                return (ends > MOST_ENDS).then(Term::dots);
+                return (ends > MAX_LEAVES).then(Term::ellipsis);
             }
             _ => return None,
         };
@@ -50,7 +50,7 @@ impl Names for Brief<'_> {
                 "{sign}({}, …)",
                 Names::term(self, entry.first, depth - 1).text()
             )),
-            _ => Term::dots(),
+            _ => Term::ellipsis(),
         })
     }
 }
@@ -61,43 +61,45 @@ impl<'a> Brief<'a> {
     }
 
     pub(crate) fn term(&self, node: Node) -> Term {
-        Names::term(self, node, DEPTH)
+        Names::term(self, node, MAX_DEPTH)
     }
 
     pub(crate) fn node(&self, node: Node) -> String {
         self.term(node).text()
     }
 
-    /// That the derivative of `phi`, a φ of a branch, is a φ of derivatives.
+    /// The equation of C2 for `phi`: the derivative of a φ of a branch is a φ of derivatives. `None`
+    /// for other nodes.
     pub(crate) fn differentiated(&self, phi: Node) -> Option<String> {
-        let derivative =
-            |value: Node| Term::atom(format!("∂({})", Names::term(self, value, DEPTH - 1).text()));
+        let derivative = |value: Node| {
+            Term::atom(format!("∂({})", Names::term(self, value, MAX_DEPTH - 1).text()))
+        };
         let result = match self.0.nodes[phi].def {
-            Def::Apply(Op::Select, [condition, sides @ ..]) => {
-                self.chosen(condition, sides.map(derivative), DEPTH)
+            Def::Apply(Op::Select, [condition, arms @ ..]) => {
+                self.chosen(condition, arms.map(derivative), MAX_DEPTH)
             }
             Def::Phi(region, number) if self.0.regions[region].cycle.is_none() => {
                 let root = self.0.regions[region].root;
-                self.tree(root, DEPTH, &mut |values| derivative(values[number as usize]))
+                self.tree(root, MAX_DEPTH, &mut |values| derivative(values[number as usize]))
             }
             _ => return None,
         };
         Some(format!("∂{} = {}", self.node(phi), result.text()))
     }
 
-    /// That `node` comes to `other`.
+    /// The equation of `node` and `other`.
     pub(crate) fn same(&self, node: Node, other: Node) -> String {
         format!("{} = {}", self.node(node), self.node(other))
     }
 
-    /// That the sides of a branch may change places, by the first values that they pass on.
-    pub(crate) fn complement(&self, condition: Node, sides: [Block; 2]) -> String {
-        let [a, b] = sides.map(|side| self.passed(side, 0, DEPTH).text());
-        let [holds, fails] = [true, false].map(|holds| self.condition(condition, holds, DEPTH));
+    /// The equation of F3 for the first φ of a branch: its arms are swapped.
+    pub(crate) fn complement(&self, condition: Node, arms: [Block; 2]) -> String {
+        let [a, b] = arms.map(|arm| self.passed(arm, 0, MAX_DEPTH).text());
+        let [holds, fails] = [true, false].map(|holds| self.condition(condition, holds, MAX_DEPTH));
         format!("φ({holds}; {a}, {b}) = φ({fails}; {b}, {a})")
     }
 
-    /// That `node` is a φ of `region` of applications, one for each end.
+    /// The equation of `node` and a φ of `region` of applications, one for each leaf.
     pub(crate) fn distributed<'b>(
         &self,
         node: Node,
@@ -105,15 +107,16 @@ impl<'a> Brief<'a> {
         ends: impl IntoIterator<Item = (Op, &'b [Node])>,
     ) -> String {
         let mut ends = ends.into_iter();
-        let result = self.tree(self.0.regions[region].root, DEPTH - 1, &mut |_| {
-            ends.next().map_or_else(Term::dots, |(op, args)| self.applied(op, args, DEPTH - 1))
+        let result = self.tree(self.0.regions[region].root, MAX_DEPTH - 1, &mut |_| {
+            ends.next()
+                .map_or_else(Term::ellipsis, |(op, args)| self.applied(op, args, MAX_DEPTH - 1))
         });
         format!("{} = {}", self.node(node), result.text())
     }
 }
 
-/// The entries of the loop `region` whose values φ `number` has at each exit: those of the last
-/// iteration, or those that would be next.
+/// The entry φs of the loop `region` that equal exit φ `number` at each exit: the value of the last
+/// iteration, or the next one.
 pub(crate) fn carried(
     graph: &Graph,
     region: Region,

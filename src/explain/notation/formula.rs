@@ -1,4 +1,4 @@
-//! The terms and conditions of a graph's nodes.
+//! Terms and conditions of the nodes of a graph.
 
 use super::term::{Level, Term, subscript};
 use crate::op::Op;
@@ -13,7 +13,7 @@ pub(crate) trait Names {
         None
     }
 
-    /// What is written for `node`, if that is no matter of its operands alone.
+    /// The term of `node`, if it is not determined by those of its operands.
     fn leaf(&self, node: Node, depth: usize) -> Option<Term>;
 
     /// `node` by its name, or written out to `depth`.
@@ -32,7 +32,7 @@ pub(crate) trait Names {
             (_, Def::Phi(region, number)) if depth > 0 => {
                 self.passed(graph.regions[region].root, number as usize, depth)
             }
-            _ => Term::dots(),
+            _ => Term::ellipsis(),
         }
     }
 
@@ -41,8 +41,8 @@ pub(crate) trait Names {
         let inner = |&node: &Node| self.term(node, depth.saturating_sub(1));
         match (op, args) {
             (Op::Select, &[_, a, b]) if a == b => self.term(a, depth),
-            (Op::Select, [condition, sides @ ..]) => {
-                self.chosen(*condition, [0, 1].map(|side| inner(&sides[side])), depth)
+            (Op::Select, [condition, arms @ ..]) => {
+                self.chosen(*condition, [0, 1].map(|arm| inner(&arms[arm])), depth)
             }
             (Op::Attach, [value, ..]) => self.term(*value, depth),
             _ if op.is_comparison() => {
@@ -52,30 +52,30 @@ pub(crate) trait Names {
         }
     }
 
-    /// φ `number` of what the ends of the tree below `block` pass on.
+    /// The term of φ `number` of the tree below `block`.
     fn passed(&self, block: Block, number: usize, depth: usize) -> Term {
         self.tree(block, depth, &mut |values| self.term(values[number], depth.saturating_sub(1)))
     }
 
-    /// What the tree below `block` comes to, by what its ends pass on.
+    /// The term of the tree below `block`, from the terms `end` of its leaves.
     fn tree(&self, block: Block, depth: usize, end: &mut dyn FnMut(&[Node]) -> Term) -> Term {
         match &self.graph().blocks[block].end {
             End::Return(values) => end(values),
             &End::Branch { condition, then, otherwise } => {
-                let sides = [then, otherwise].map(|side| self.tree(side, depth, end));
-                self.chosen(condition, sides, depth)
+                let arms = [then, otherwise].map(|arm| self.tree(arm, depth, end));
+                self.chosen(condition, arms, depth)
             }
-            End::Open => Term::dots(),
+            End::Open => Term::ellipsis(),
         }
     }
 
-    /// φ of two terms.
+    /// The φ of two terms.
     fn chosen(&self, condition: Node, [then, otherwise]: [Term; 2], depth: usize) -> Term {
         let condition = self.condition(condition, true, depth.saturating_sub(1));
         Term::atom(format!("φ({condition}; {}, {})", then.text(), otherwise.text()))
     }
 
-    /// That the condition `node` holds, or that it does not.
+    /// The condition `node`, or its complement if `holds` is false.
     fn condition(&self, node: Node, holds: bool, depth: usize) -> String {
         match self.graph().nodes[node].def {
             Def::Apply(op, args) if op.is_comparison() => self.comparison(op, &args, holds, depth),
@@ -87,7 +87,7 @@ pub(crate) trait Names {
     }
 
     fn comparison(&self, op: Op, args: &[Node], holds: bool, depth: usize) -> String {
-        let [a, b] = [0, 1].map(|side| self.term(args[side], depth).at_least(Level::Sum));
+        let [a, b] = [args[0], args[1]].map(|arg| self.term(arg, depth).at_least(Level::Sum));
         format!("{a} {} {b}", relation(op, holds))
     }
 }

@@ -1,12 +1,12 @@
 //! Formulas in LaTeX, translated from their text.
 //!
-//! A factor is a name, number or group with what is above and below it; the factors since the
+//! A factor is a name, number or group with its superscripts and subscripts; the factors since the
 //! last operator are the numerator of a fraction. Words of several letters are text.
 
 use core::iter::{Peekable, from_fn};
 use core::str::Chars;
 
-use super::term::{LOWERED, RAISED};
+use super::term::{SUBSCRIPTS, SUPERSCRIPTS};
 
 /// Functions that LaTeX knows.
 const FUNCTIONS: [&str; 13] = [
@@ -22,10 +22,10 @@ pub(super) fn latex(text: &str) -> String {
 struct Translation<'a>(Peekable<Chars<'a>>);
 
 impl Translation<'_> {
-    /// What comes before `end`, which is passed over.
+    /// Translates up to `end`, which is skipped.
     fn sequence(&mut self, end: Option<char>) -> String {
         let mut out = String::new();
-        // Where the factors since the last operator begin, and whether another one is due.
+        // The start of the factors since the last operator, and true right after an operator.
         let (mut factors, mut is_due) = (0, true);
         while let Some(&next) = self.0.peek() {
             if Some(next) == end && !(next == '|' && is_due) {
@@ -59,7 +59,7 @@ impl Translation<'_> {
         from_fn(|| self.0.next_if(char::is_ascii_alphabetic)).collect()
     }
 
-    /// Words that follow one another, with the space after them, if they come next.
+    /// Consecutive words with the spaces after them, if they come next.
     fn words(&mut self) -> Option<String> {
         let mut words = String::new();
         loop {
@@ -106,7 +106,7 @@ impl Translation<'_> {
         Some(factor)
     }
 
-    /// A factor without what is above or below it, and whether it is a name.
+    /// A factor without superscripts and subscripts, and true if it is a name.
     fn base(&mut self) -> Option<(String, bool)> {
         let next = *self.0.peek()?;
         if next.is_ascii_digit() {
@@ -146,7 +146,7 @@ impl Translation<'_> {
     }
 }
 
-/// What is in parentheses, if that is all of `text`.
+/// `text` without parentheses around all of it.
 fn bare(text: &str) -> &str {
     let inside = text.strip_prefix("\\left(").and_then(|text| text.strip_suffix("\\right)"));
     let Some(inside) = inside else { return text };
@@ -179,9 +179,9 @@ fn operator(sign: char) -> String {
     format!("\\{name} ")
 }
 
-/// The sign for a raised or lowered digit, and the digit.
+/// The sign for a superscript or subscript digit, and the digit.
 fn script(character: char) -> Option<(char, char)> {
-    [('^', RAISED), ('_', LOWERED)].into_iter().find_map(|(sign, digits)| {
+    [('^', SUPERSCRIPTS), ('_', SUBSCRIPTS)].into_iter().find_map(|(sign, digits)| {
         let at = digits.chars().position(|digit| digit == character)?;
         Some((sign, "0123456789-".chars().nth(at)?))
     })

@@ -1,9 +1,9 @@
-//! Mathematical notation: formulas in Unicode, and LaTeX that is made of them.
+//! Mathematical notation: formulas in Unicode, translated to LaTeX.
 //!
-//! - `term`: terms, by what they are the product of
-//! - `formula`: the terms and conditions of a graph's nodes
-//! - `brief`: short formulas without names, for the records of applied formulas
-//! - `latex`: text to LaTeX
+//! - `term`: terms as products of factors
+//! - `formula`: terms and conditions of the nodes of a graph
+//! - `brief`: short formulas without names, to describe applications of rules
+//! - `latex`: translation to LaTeX
 
 mod brief;
 mod formula;
@@ -14,7 +14,7 @@ pub(crate) use brief::{Brief, carried};
 pub(crate) use formula::{Names, input, letter};
 pub(crate) use term::{Level, Term, number, subscript};
 
-/// A text in mathematical notation, in Unicode and in LaTeX. `Display` shows the Unicode.
+/// Mathematical notation in Unicode and in LaTeX. `Display` shows the Unicode.
 ///
 /// # Examples
 ///
@@ -28,20 +28,20 @@ pub(crate) use term::{Level, Term, number, subscript};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Notation {
-    /// In Unicode.
+    /// The text in Unicode.
     pub text: String,
-    /// In LaTeX, for math mode.
+    /// The text in LaTeX, for math mode.
     pub latex: String,
 }
 
 impl Notation {
-    /// One line.
+    /// The notation of one line.
     pub fn formula(text: String) -> Notation {
         let latex = latex::latex(&text);
         Notation { text, latex }
     }
 
-    /// Lines with their depths; in LaTeX an `aligned` environment.
+    /// The notation of lines with their depths; in LaTeX an `aligned` environment.
     pub(crate) fn lines(lines: &[(usize, String)]) -> Notation {
         let text = lines.iter().map(|(depth, line)| "  ".repeat(*depth) + line);
         let latex = lines

@@ -1,8 +1,8 @@
-//! Terms: a number times powers of factors. A sum is one factor.
+//! Terms of formulas: a number times powers of factors. A sum is one factor.
 
 use crate::op::Op;
 
-/// How tightly a text binds, the loosest first.
+/// The precedence of a text, the lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Relation,
@@ -22,12 +22,13 @@ struct Factor {
 }
 
 impl Factor {
-    /// The text without the sign of the exponent, in parentheses if it binds less tightly than
-    /// `level`.
+    /// The text without the sign of the exponent, in parentheses if its precedence is below `level`.
     fn at_least(&self, level: Level) -> String {
         match self.power.unsigned_abs() {
             1 => parenthesised(&self.text, self.level < level),
-            power => parenthesised(&self.text, self.level < Level::Atom) + &script(power, RAISED),
+            power => {
+                parenthesised(&self.text, self.level < Level::Atom) + &script(power, SUPERSCRIPTS)
+            }
         }
     }
 }
@@ -53,8 +54,8 @@ impl Term {
         Term::new(text, Level::Atom)
     }
 
-    /// What is left out.
-    pub(crate) fn dots() -> Term {
+    /// The term "…" for an omitted term.
+    pub(crate) fn ellipsis() -> Term {
         Term::atom("…")
     }
 
@@ -67,7 +68,7 @@ impl Term {
         self.number.is_sign_negative() && !self.number.is_nan()
     }
 
-    /// The only factor, if there is nothing else.
+    /// The factor of a term that consists of a single one.
     fn single(&self) -> Option<&Factor> {
         match &self.factors[..] {
             [factor] if self.number == 1.0 && factor.power > 0 => Some(factor),
@@ -90,8 +91,8 @@ impl Term {
         if let Some(factor) = self.single() {
             return factor.at_least(Level::Relation);
         }
-        let texts = |is_over: bool| -> Vec<String> {
-            let those = self.factors.iter().filter(|factor| (factor.power > 0) == is_over);
+        let texts = |is_numerator: bool| -> Vec<String> {
+            let those = self.factors.iter().filter(|factor| (factor.power > 0) == is_numerator);
             those.map(|factor| factor.at_least(Level::Root)).collect()
         };
         let (mut over, under) = (texts(true), texts(false));
@@ -107,7 +108,7 @@ impl Term {
         }
     }
 
-    /// The text, in parentheses if it binds less tightly than `level`.
+    /// The text, in parentheses if its precedence is below `level`.
     pub(crate) fn at_least(&self, level: Level) -> String {
         parenthesised(&self.text(), self.level() < level)
     }
@@ -143,11 +144,11 @@ impl Term {
         self
     }
 
-    /// Multiplies by `others`: the powers of equal factors add up, of those above and those
-    /// below a line.
+    /// Multiplies by `others`. The exponents of equal factors add up, separately in the numerator
+    /// and the denominator.
     fn multiply(&mut self, others: impl IntoIterator<Item = Factor>) {
         for other in others {
-            // Two terms of which something is left out may differ.
+            // Two terms with omitted parts may differ.
             let is_same = |known: &&mut Factor| {
                 (&known.text, known.power > 0) == (&other.text, other.power > 0)
                     && !known.text.contains('…')
@@ -177,10 +178,10 @@ impl Term {
         Term::new(text, Level::Power)
     }
 
-    /// The application of `op`, no comparison and no choice.
+    /// The application of `op`, which is no comparison and no select.
     pub(crate) fn apply(op: Op, args: impl IntoIterator<Item = Term>) -> Term {
         let mut args = args.into_iter();
-        let mut next = || args.next().unwrap_or_else(Term::dots);
+        let mut next = || args.next().unwrap_or_else(Term::ellipsis);
         match op {
             Op::Add => next().plus(next()),
             Op::Sub => next().plus(next().negated()),
@@ -209,7 +210,7 @@ impl Term {
     }
 }
 
-/// What mathematics calls `op`.
+/// The mathematical name of `op`.
 fn function(op: Op) -> &'static str {
     match op {
         Op::Log2 => "log₂",
@@ -231,8 +232,8 @@ pub(crate) fn number(number: f64) -> String {
     Term::number(number).text()
 }
 
-/// A number that is not negative, without the digits that are the rounding of how it was
-/// computed, and with a power of ten if it is very small or large.
+/// A non-negative number, rounded to 15 digits to hide rounding errors, with a power of ten if it is
+/// very small or large.
 fn digits(number: f64) -> String {
     let short = format!("{number:.14e}").parse().unwrap_or(number);
     let text = match short {
@@ -241,16 +242,16 @@ fn digits(number: f64) -> String {
         _ => format!("{short:e}"),
     };
     match text.split_once('e') {
-        Some(("1", power)) => format!("10{}", script(power, RAISED)),
-        Some((digits, power)) => format!("{digits}·10{}", script(power, RAISED)),
+        Some(("1", power)) => format!("10{}", script(power, SUPERSCRIPTS)),
+        Some((digits, power)) => format!("{digits}·10{}", script(power, SUPERSCRIPTS)),
         None => text,
     }
 }
 
-/// The raised digits, and a raised minus.
-pub(super) const RAISED: &str = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻";
-/// The lowered digits.
-pub(super) const LOWERED: &str = "₀₁₂₃₄₅₆₇₈₉";
+/// The superscript digits, and a superscript minus.
+pub(super) const SUPERSCRIPTS: &str = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻";
+/// The subscript digits.
+pub(super) const SUBSCRIPTS: &str = "₀₁₂₃₄₅₆₇₈₉";
 
 /// `number` in these digits.
 fn script(number: impl ToString, digits: &str) -> String {
@@ -259,5 +260,5 @@ fn script(number: impl ToString, digits: &str) -> String {
 }
 
 pub(crate) fn subscript(number: usize) -> String {
-    script(number, LOWERED)
+    script(number, SUBSCRIPTS)
 }

@@ -134,5 +134,5 @@ fn terms(graph: &Graph, coefficients: &Coefficients) -> Vec<Term> {
 
 /// `term`, or "…" if it is too long.
 fn abbreviated(term: Term) -> Term {
-    if term.text().len() > MAX_COEFFICIENT_LENGTH { Term::dots() } else { term }
+    if term.text().len() > MAX_COEFFICIENT_LENGTH { Term::ellipsis() } else { term }
 }

@@ -2,61 +2,68 @@
 
 use egg::Id;
 
-use super::{Match, Rule, exact, fact, made, real};
+use super::{Match, Rule, computed, exact, fact, real};
 use crate::op::Op;
 
 /// The rules.
 pub(super) const RULES: &[Rule] = &[
     // Factors that cancel.
-    fact("quotient-times-divisor", "(mul (div ?b ?a) ?a)", "?b", cancels).anywhere(),
-    fact("product-over-factor", "(div (mul ?a ?b) ?a)", "?b", cancels).anywhere(),
+    fact("quotient-times-divisor", "(mul (div ?b ?a) ?a)", "?b", cancels).at_any_stage(),
+    fact("product-over-factor", "(div (mul ?a ?b) ?a)", "?b", cancels).at_any_stage(),
     fact(
         "quotient-times-other-times-divisor",
         "(mul (mul (div ?b ?a) ?c) ?a)",
         "(mul ?b ?c)",
         cancels,
     )
-    .anywhere(),
+    .at_any_stage(),
     fact(
         "product-over-factor-times-other",
         "(mul (div (mul ?a ?b) ?a) ?c)",
         "(mul ?b ?c)",
         cancels,
     )
-    .anywhere(),
+    .at_any_stage(),
     fact(
         "reciprocal-times-multiple",
         "(mul (mul (recip ?a) (mul ?a ?b)) ?c)",
         "(mul ?c ?b)",
         cancels,
     )
-    .anywhere(),
-    fact("itself-over-itself-times-other", "(mul (div ?a ?a) ?c)", "?c", cancels).anywhere(),
-    fact("reciprocal-times-itself", "(mul (mul (recip ?a) ?c) ?a)", "?c", cancels).anywhere(),
-    fact("itself-over-itself-and-other", "(add (div ?a ?a) ?c)", "(add ?c 1)", cancels).anywhere(),
-    fact("itself-over-itself", "(div ?a ?a)", "1", cancels).anywhere(),
+    .at_any_stage(),
+    fact("itself-over-itself-times-other", "(mul (div ?a ?a) ?c)", "?c", cancels).at_any_stage(),
+    fact("reciprocal-times-itself", "(mul (mul (recip ?a) ?c) ?a)", "?c", cancels).at_any_stage(),
+    fact("itself-over-itself-and-other", "(add (div ?a ?a) ?c)", "(add ?c 1)", cancels)
+        .at_any_stage(),
+    fact("itself-over-itself", "(div ?a ?a)", "1", cancels).at_any_stage(),
     fact("difference-of-equals", "(sub ?a ?a)", "0", |found| found.range('a').is_finite())
-        .anywhere()
+        .at_any_stage()
         .auxiliary(),
-    real("quotient-by-reciprocal", "(div ?b (recip ?d))", "(mul ?d ?b)").anywhere(),
+    real("quotient-by-reciprocal", "(div ?b (recip ?d))", "(mul ?d ?b)").at_any_stage(),
     // Powers.
-    made("power-over-base", "(div (powf ?y ?k) ?y)", power_over_base, &[Op::Powf]).anywhere(),
-    made("power-over-power", "(div (powf ?y ?k) (powf ?y ?m))", power_over_power, &[Op::Powf])
-        .anywhere(),
-    made("product-of-powers", "(mul (powf ?y ?k) (powf ?y ?m))", product_of_powers, &[Op::Powf])
-        .anywhere(),
+    computed("power-over-base", "(div (powf ?y ?k) ?y)", power_over_base, &[Op::Powf])
+        .at_any_stage(),
+    computed("power-over-power", "(div (powf ?y ?k) (powf ?y ?m))", power_over_power, &[Op::Powf])
+        .at_any_stage(),
+    computed(
+        "product-of-powers",
+        "(mul (powf ?y ?k) (powf ?y ?m))",
+        product_of_powers,
+        &[Op::Powf],
+    )
+    .at_any_stage(),
     exact("power-0", "(powf ?y 0)", "1"),
     exact("power-1", "(powf ?y 1)", "?y"),
-    real("power-2", "(powf ?y 2)", "(mul ?y ?y)").anywhere(),
-    real("power-3", "(powf ?y 3)", "(powi ?y 3)").anywhere(),
-    real("power-4", "(powf ?y 4)", "(powi ?y 4)").anywhere(),
-    real("power-minus-1", "(powf ?y -1)", "(recip ?y)").anywhere(),
-    fact("power-half", "(powf ?y 0.5)", "(sqrt ?y)", not_negative).anywhere(),
+    real("power-2", "(powf ?y 2)", "(mul ?y ?y)").at_any_stage(),
+    real("power-3", "(powf ?y 3)", "(powi ?y 3)").at_any_stage(),
+    real("power-4", "(powf ?y 4)", "(powi ?y 4)").at_any_stage(),
+    real("power-minus-1", "(powf ?y -1)", "(recip ?y)").at_any_stage(),
+    fact("power-half", "(powf ?y 0.5)", "(sqrt ?y)", not_negative).at_any_stage(),
     fact("power-three-halves", "(powf ?y 1.5)", "(mul ?y (sqrt ?y))", not_negative),
     fact("power-minus-half", "(powf ?y -0.5)", "(recip (sqrt ?y))", positive),
     // Roots.
-    fact("over-its-root", "(div ?y (sqrt ?y))", "(sqrt ?y)", positive).anywhere(),
-    fact("root-times-root", "(mul (sqrt ?y) (sqrt ?y))", "?y", not_negative).anywhere(),
+    fact("over-its-root", "(div ?y (sqrt ?y))", "(sqrt ?y)", positive).at_any_stage(),
+    fact("root-times-root", "(mul (sqrt ?y) (sqrt ?y))", "?y", not_negative).at_any_stage(),
     real("root-of-square", "(sqrt (mul ?y ?y))", "(abs ?y)"),
     // Signs and order.
     fact("magnitude-of-positive", "(abs ?y)", "?y", not_negative).auxiliary(),
@@ -73,26 +80,32 @@ pub(super) const RULES: &[Rule] = &[
     .auxiliary(),
     exact("same-on-both-arms", "(select ?c ?a ?a)", "?a"),
     // Constants.
-    made("factors", "(mul (mul ?x ?k) ?m)", product_of_constants, &[Op::Mul])
-        .anywhere()
+    computed("factors", "(mul (mul ?x ?k) ?m)", product_of_constants, &[Op::Mul])
+        .at_any_stage()
         .auxiliary(),
-    made("factor-over-divisor", "(div (mul ?x ?k) ?m)", quotient_of_constants, &[Op::Mul])
-        .anywhere()
+    computed("factor-over-divisor", "(div (mul ?x ?k) ?m)", quotient_of_constants, &[Op::Mul])
+        .at_any_stage()
         .auxiliary(),
-    made("divisor-times-factor", "(mul (div ?x ?m) ?k)", quotient_of_constants, &[Op::Mul])
-        .anywhere()
+    computed("divisor-times-factor", "(mul (div ?x ?m) ?k)", quotient_of_constants, &[Op::Mul])
+        .at_any_stage()
         .auxiliary(),
-    made("sum-of-multiples", "(add (mul ?x ?k) (mul ?x ?m))", sum_of_constants, &[Op::Mul])
+    computed("sum-of-multiples", "(add (mul ?x ?k) (mul ?x ?m))", sum_of_constants, &[Op::Mul])
         .auxiliary(),
-    made("multiple-and-itself", "(add (mul ?x ?k) ?x)", constant_and_one, &[Op::Mul]).auxiliary(),
+    computed("multiple-and-itself", "(add (mul ?x ?k) ?x)", constant_and_one, &[Op::Mul])
+        .auxiliary(),
     // Common factors.
-    fact("sum-of-products", "(add (mul ?a ?b) (mul ?a ?c))", "(mul ?a (add ?b ?c))", factors_out)
-        .auxiliary(),
+    fact(
+        "sum-of-products",
+        "(add (mul ?a ?b) (mul ?a ?c))",
+        "(mul ?a (add ?b ?c))",
+        may_factor_out,
+    )
+    .auxiliary(),
     fact(
         "difference-of-products",
         "(sub (mul ?a ?b) (mul ?a ?c))",
         "(mul ?a (sub ?b ?c))",
-        factors_out,
+        may_factor_out,
     )
     .auxiliary(),
     real("difference-of-squares", "(sub (mul ?x ?x) (mul ?y ?y))", "(mul (sub ?x ?y) (add ?x ?y))")
@@ -101,11 +114,11 @@ pub(super) const RULES: &[Rule] = &[
     fact("common-divisor", "(div ?a ?b)", "(mul ?a (recip ?b))", has_good_reciprocal).auxiliary(),
 ];
 
-/// Whether `a` may be cancelled where the other letters remain: it is not 0, and one of these
-/// is NaN if it is, or not finite if there is none.
+/// True if `a` may be cancelled: it is not 0, and if it is NaN, so is one of the other variables,
+/// which remain. Without other variables it must be finite.
 fn cancels(found: &Match<'_>) -> bool {
     let Some(a) = found.facts('a') else { return false };
-    let others = found.letters.iter().filter(|(name, _)| *name != 'a');
+    let others = found.substitution.iter().filter(|(name, _)| *name != 'a');
     let nan_if = others.clone().fold(0, |all, &(_, id)| all | found.terms[id].data.nan_if);
     let may_be_infinite = others.count() == 0 && !a.range.is_finite();
     a.range.is_nonzero() && !may_be_infinite && a.nan_only_if.is_some_and(|all| all & !nan_if == 0)
@@ -119,23 +132,23 @@ fn not_negative(found: &Match<'_>) -> bool {
     found.range('y').is_not_negative()
 }
 
-/// Whether `b + c` overflows only where `a·b + a·c` does, and its rounding error does not
-/// accumulate.
-fn factors_out(found: &Match<'_>) -> bool {
+/// True if `b + c` overflows only where `a·b + a·c` does, and its rounding error does not accumulate.
+fn may_factor_out(found: &Match<'_>) -> bool {
     let [a, b, c] = ['a', 'b', 'c'].map(|name| found.range(name));
     let is_large = a.lower >= 1.0 || a.upper <= -1.0;
     let are_bounded = [b, c].iter().all(|range| range.is_bounded(f64::MAX / 2.0));
     (is_large || are_bounded) && !found.accumulates(&['b', 'c'])
 }
 
-/// Whether the reciprocal of `b` is neither infinite nor badly rounded.
+/// True if the reciprocal of `b` is neither infinite nor subnormal, and its rounding error does not
+/// accumulate.
 fn has_good_reciprocal(found: &Match<'_>) -> bool {
     let b = found.range('b');
     let is_constant = found.constant('b').is_some() || found.constant('a').is_some();
     !is_constant && !found.accumulates(&['b']) && (b.lower >= 1e-290 || b.upper <= -1e-290)
 }
 
-/// `a + b`, if that is not rounded.
+/// `a + b`, if that is exact.
 fn exact_sum(a: f64, b: f64) -> Option<f64> {
     let sum = a + b;
     let is_exact = sum.is_finite() && sum - a == b && sum - b == a;
@@ -152,7 +165,7 @@ fn power(found: &mut Match<'_>, exponent: f64) -> Option<Id> {
     Some(found.apply(Op::Powf, &[base, exponent]))
 }
 
-/// Of infinite `y` the quotient is NaN, and so must be the power, or infinite.
+/// For infinite `y` the quotient is NaN, so the power must be infinite or NaN.
 fn power_over_base(found: &mut Match<'_>) -> Option<Id> {
     let k = found.constant('k')?;
     let exponent = exact_sum(k, -1.0)?;
@@ -166,14 +179,14 @@ fn power_over_power(found: &mut Match<'_>) -> Option<Id> {
     (increases && exponent != 0.0 && positive(found)).then(|| power(found, exponent)).flatten()
 }
 
-/// Both exponents positive, so that the powers of zero and infinity are zero and infinity.
+/// Both exponents must be positive, so that the powers of zero and infinity are zero and infinity.
 fn product_of_powers(found: &mut Match<'_>) -> Option<Id> {
     let (k, m) = (found.constant('k')?, found.constant('m')?);
     let exponent = exact_sum(k, m)?;
     (k > 0.0 && m > 0.0 && not_negative(found)).then(|| power(found, exponent)).flatten()
 }
 
-/// `x` times `factor`, if that overflows and underflows no earlier than what it replaces.
+/// `x` times `factor`, if `factor` is a normal number, and exact if `x` is carried.
 fn multiple(found: &mut Match<'_>, factor: f64, is_exact: bool) -> Option<Id> {
     let x = found.id('x')?;
     if !factor.is_normal() || !is_exact && found.is_carried('x') {

@@ -1,23 +1,23 @@
 //! Rules for exponentials and logarithms, and for softplus and the logistic function.
 //!
-//! Accurate forms keep the digits that 1 + x loses where x is small; stable ones do not
-//! overflow where eˣ does. Both supersede what they replace. All stable forms are in terms of
-//! e^-|x|, so that a value and its derivative have it in common.
+//! Accurate forms keep the digits that 1 + x loses for small x; stable forms do not overflow where
+//! eˣ does. Both supersede the original. All stable forms use e^-|x|, so that a value and its
+//! derivative share it.
 
 use super::{Match, Rule, fact, real};
 use crate::op::Op;
 
-/// Whether `e` to the power of `x` may overflow.
+/// True if `e` to the power of `x` may overflow.
 fn may_overflow(found: &Match<'_>) -> bool {
     found.range('x').upper > 700.0
 }
 
-/// Whether a difference from 1 may lose digits that the program does not make up for.
+/// True if a difference from 1 may lose digits, and the program does not compensate for them.
 fn loses_digits(found: &Match<'_>) -> bool {
     found.may_be_small('x') && !found.is_compensated()
 }
 
-/// The same for 1 ± x under a logarithm, which has a stable form if x is an exponential.
+/// [`loses_digits`] for a logarithm of 1 ± x, which has a stable form if x is an exponential.
 fn loses_digits_of_logarithm(found: &Match<'_>) -> bool {
     loses_digits(found) && !found.is_result_of('x', Op::Exp)
 }
@@ -26,11 +26,11 @@ fn loses_digits_of_logarithm(found: &Match<'_>) -> bool {
 pub(super) const RULES: &[Rule] = &[
     real("logarithm-of-exponential", "(ln (exp ?x))", "?x")
         .when(|found| !found.is_compensated())
-        .anywhere(),
+        .at_any_stage(),
     fact("exponential-of-logarithm", "(exp (ln ?x))", "?x", |found| {
         found.range('x').is_not_negative()
     })
-    .anywhere(),
+    .at_any_stage(),
     // Accurate forms.
     real("logarithm-near-1", "(ln (add ?x 1))", "(ln_1p ?x)")
         .when(loses_digits_of_logarithm)
@@ -50,24 +50,24 @@ pub(super) const RULES: &[Rule] = &[
     real("logarithm-of-reciprocal", "(ln (recip ?x))", "(neg (ln ?x))")
         .when(|found| !found.is_compensated())
         .superseding()
-        .anywhere(),
+        .at_any_stage(),
     real("logarithm-of-logistic", "(ln (recip (add (exp ?x) 1)))", "(neg (ln_1p (exp ?x)))")
         .superseding()
-        .anywhere(),
+        .at_any_stage(),
     real(
         "logarithm-of-complement-of-logistic",
         "(ln (sub 1 (recip (add (exp ?x) 1))))",
         "(neg (ln_1p (exp (neg ?x))))",
     )
     .superseding()
-    .anywhere(),
+    .at_any_stage(),
     real(
         "complement-of-logistic",
         "(sub 1 (recip (add (exp ?x) 1)))",
         "(recip (add (exp (neg ?x)) 1))",
     )
     .superseding()
-    .anywhere(),
+    .at_any_stage(),
     // Stable forms.
     real("softplus", "(ln (add (exp ?x) 1))", "(add (max ?x 0) (ln_1p (exp (neg (abs ?x)))))")
         .when(may_overflow)
@@ -75,8 +75,8 @@ pub(super) const RULES: &[Rule] = &[
     real("softplus-by-ln_1p", "(ln_1p (exp ?x))", "(add (max ?x 0) (ln_1p (exp (neg (abs ?x)))))")
         .when(may_overflow)
         .superseding(),
-    // ln(1 + t) plus the rounding error of 1 + t has all digits, in half the time of `ln_1p`;
-    // and the sum is often the divisor of the derivative.
+    // ln(1 + t) plus the rounding error of 1 + t is accurate, in half the time of `ln_1p`, and
+    // 1 + t is often the divisor of the derivative.
     fact(
         "logarithm-of-1-and-power-at-most-1",
         "(ln_1p (exp ?x))",

@@ -1,12 +1,14 @@
-//! The rewrite rules, as tables, and what they ask of where their left-hand side occurs.
+//! The rewrite rules, as tables, and the conditions for their application.
 //!
-//! Each rule says what it needs to be right. A rule that is real-only or needs facts may round
-//! differently from what it replaces, but not worse; it makes no infinity or NaN where there
-//! was a finite number. It may give a number where an intermediate result overflowed; a NaN
-//! among the inputs always shows. Unknown means no.
+//! - `algebra`: factors, powers, roots, signs, constants and differences
+//! - `exponentials`: exponentials and logarithms, softplus and the logistic function
 //!
-//! Rules that cost accuracy in the derivative of what they make are for graphs that are not
-//! differentiated any more.
+//! Each rule has a [`Tag`]. A real-only rule, or one that needs facts, may round differently from
+//! the original, but not worse; it makes no finite number infinite or NaN. It may give a finite
+//! number where an intermediate result overflowed. A NaN among the inputs is always propagated. A
+//! fact that is not known counts as false.
+//!
+//! Rules whose results have less accurate derivatives are only for [`Stage::Final`](super::Stage).
 
 mod algebra;
 mod exponentials;
@@ -15,29 +17,29 @@ use egg::{Id, Language};
 
 use super::egraph::{Facts, Term, Terms, bit};
 use super::loops::ALL;
-use super::matching::Letters;
+use super::matching::Substitution;
 use super::range::Range;
 use crate::op::Op;
 
-/// On what numbers a rewrite rule holds. For an example see
+/// The condition under which a rewrite rule holds. For an example see
 /// [`RewriteRule`](super::RewriteRule).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
-    /// The same bits.
+    /// Both sides have the same bits.
     Exact,
-    /// The same real number; and no new infinities and NaN, whatever the operands.
+    /// Both sides are the same real number for all operands, without new infinities or NaN.
     Real,
-    /// The same where something is known of the operands.
+    /// Both sides are the same real number if facts about the operands hold.
     NeedsFact,
 }
 
-/// What replaces an instance of the left-hand side.
+/// The right-hand side of a rule.
 #[derive(Clone, Copy)]
 pub(super) enum Right {
     /// An instance of this pattern.
     Pattern(&'static str),
-    /// What this makes, with these primitives.
-    Made(fn(&mut Match<'_>) -> Option<Id>, &'static [Op]),
+    /// The class that a function adds, by terms of these primitives.
+    Computed(fn(&mut Match<'_>) -> Option<Id>, &'static [Op]),
 }
 
 /// A rule.
@@ -48,13 +50,14 @@ pub(super) struct Rule {
     pub(super) left: &'static str,
     pub(super) right: Right,
     pub(super) holds: fn(&Match<'_>) -> bool,
-    /// Whether to replace at any cost, since the right-hand side is finite or accurate where
-    /// the left-hand side is not.
+    /// True replaces at any cost, since the right-hand side is finite or accurate where the
+    /// left-hand side is not.
     pub(super) supersedes: bool,
-    /// Whether it is worth an e-graph; if not, it is used where there is one.
+    /// True if an instance alone is worth building an e-graph.
     pub(super) triggers: bool,
-    /// Whether what it makes may be differentiated.
-    pub(super) before_derivatives: bool,
+    /// True if the right-hand side may be differentiated; false restricts the rule to
+    /// [`Stage::Final`](super::Stage).
+    pub(super) at_any_stage: bool,
 }
 
 /// All rules.
@@ -71,21 +74,21 @@ const fn rule(name: &'static str, tag: Tag, left: &'static str, right: Right) ->
         holds: |_| true,
         supersedes: false,
         triggers: true,
-        before_derivatives: false,
+        at_any_stage: false,
     }
 }
 
-/// The same bits.
+/// A rule whose sides have the same bits.
 const fn exact(name: &'static str, left: &'static str, right: &'static str) -> Rule {
-    rule(name, Tag::Exact, left, Right::Pattern(right)).anywhere()
+    rule(name, Tag::Exact, left, Right::Pattern(right)).at_any_stage()
 }
 
-/// The same real number.
+/// A rule whose sides are the same real number.
 const fn real(name: &'static str, left: &'static str, right: &'static str) -> Rule {
     rule(name, Tag::Real, left, Right::Pattern(right))
 }
 
-/// The same where that `holds`.
+/// A rule whose sides are the same real number if the facts `holds` do.
 const fn fact(
     name: &'static str,
     left: &'static str,
@@ -95,14 +98,14 @@ const fn fact(
     rule(name, Tag::NeedsFact, left, Right::Pattern(right)).when(holds)
 }
 
-/// What `make` makes where it holds, with these primitives.
-const fn made(
+/// A rule whose right-hand side `compute` adds, with these primitives, if its facts hold.
+const fn computed(
     name: &'static str,
     left: &'static str,
-    make: fn(&mut Match<'_>) -> Option<Id>,
+    compute: fn(&mut Match<'_>) -> Option<Id>,
     ops: &'static [Op],
 ) -> Rule {
-    rule(name, Tag::NeedsFact, left, Right::Made(make, ops))
+    rule(name, Tag::NeedsFact, left, Right::Computed(compute, ops))
 }
 
 impl Rule {
@@ -118,21 +121,21 @@ impl Rule {
         Rule { triggers: false, ..self }
     }
 
-    const fn anywhere(self) -> Rule {
-        Rule { before_derivatives: true, ..self }
+    const fn at_any_stage(self) -> Rule {
+        Rule { at_any_stage: true, ..self }
     }
 }
 
 /// An instance of the left-hand side of a rule.
 pub(super) struct Match<'a> {
     pub(super) terms: &'a mut Terms,
-    pub(super) letters: &'a Letters<Id>,
+    pub(super) substitution: &'a Substitution<Id>,
     pub(super) term: Term,
 }
 
 impl Match<'_> {
     fn id(&self, name: char) -> Option<Id> {
-        self.letters.iter().find(|(letter, _)| *letter == name).map(|&(_, id)| id)
+        self.substitution.iter().find(|(letter, _)| *letter == name).map(|&(_, id)| id)
     }
 
     fn facts(&self, name: char) -> Option<&Facts> {
@@ -147,32 +150,32 @@ impl Match<'_> {
         self.facts(name)?.constant.map(f64::from_bits)
     }
 
-    /// Whether `op` is known to compute `name`.
+    /// True if a term of `name` has the primitive `op`.
     fn is_result_of(&self, name: char, op: Op) -> bool {
         self.facts(name).is_some_and(|facts| facts.ops & bit(op) != 0)
     }
 
-    /// Whether `name` depends on what an enclosing loop carries.
+    /// True if `name` depends on a carried value of an enclosing loop.
     fn is_carried(&self, name: char) -> bool {
         self.facts(name).is_some_and(|facts| facts.is_carried)
     }
 
-    /// Whether what is computed of `others` has the same rounding error in all iterations of
-    /// a loop that carries `a`, where it accumulates.
+    /// True if `a` is carried and all `others` are invariant in the innermost loop, so that the
+    /// rounding error of an operation on `others` is the same in all iterations and accumulates.
     fn accumulates(&self, others: &[char]) -> bool {
         let innermost = self.terms.analysis.enclosing.first().map_or(ALL, |&(bit, _)| bit);
         let varies = |&name: &char| self.facts(name).is_none_or(|all| all.changes & innermost != 0);
         self.is_carried('a') && !others.iter().any(varies)
     }
 
-    /// Whether `name` may be so near to 0 that a digit of it is lost in a sum with 1.
+    /// True if `name` may be so near to 0 that its sum with 1 loses a digit.
     fn may_be_small(&self, name: char) -> bool {
         self.range(name).lower < 0.7 && self.range(name).upper > -0.7
     }
 
-    /// Whether the program computes u - 1, and ln(u) or u + 1, where u is an operand of what
-    /// was found: in ln(u)·x/(u - 1) with u = 1 + x (Kahan), and in (u - 1)/(u + 1), the
-    /// rounding error of u cancels. It would not if one of them were accurate by itself.
+    /// True if the program computes u - 1, and ln(u) or u + 1, for an operand u of the instance: in
+    /// ln(u)·x/(u - 1) with u = 1 + x (Kahan), and in (u - 1)/(u + 1), the rounding error of u
+    /// cancels. It would not cancel if one of them were accurate by itself.
     fn is_compensated(&self) -> bool {
         self.term.children().iter().any(|&id| self.has_compensation(id))
     }

@@ -2,7 +2,8 @@
 
 use super::Bounded;
 use phigrad::internals::numeric::acceptance::{
-    EFFECT_BOUND, LARGEST, NEGLIGIBLE, RELATIVE_BOUND, Range, accepts, partial_scale, value_scale,
+    EFFECT_BOUND, MAX_MAGNITUDE, NEGLIGIBLE, RELATIVE_BOUND, Range, accepts, partial_scale,
+    value_scale,
 };
 
 fn result(hi: f64, bound: f64) -> Bounded {
@@ -19,7 +20,10 @@ fn each_clause_accepts_up_to_its_bound() {
     assert!(!accepts(result(0.0, 1.01 * NEGLIGIBLE), 0.0));
     assert!(!accepts(result(0.5 * NEGLIGIBLE, 0.6 * NEGLIGIBLE), 0.0));
     assert!(accepts(Bounded::ZERO, 0.0));
-    assert!(accepts(result(LARGEST, 0.0), 1.0) && !accepts(result(LARGEST.next_up(), 0.0), 1.0));
+    assert!(
+        accepts(result(MAX_MAGNITUDE, 0.0), 1.0)
+            && !accepts(result(MAX_MAGNITUDE.next_up(), 0.0), 1.0)
+    );
 }
 
 #[test]
