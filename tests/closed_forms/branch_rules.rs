@@ -1,5 +1,4 @@
-//! φs of branches: each formula where it holds, what is left alone, and that the
-//! outputs keep their bits.
+//! φs of branches: each rule is applied where it holds and only there, and outputs keep their bits.
 
 use crate::common::graphs::GraphRecipe;
 use phigrad::internals::diff::{Wanted, reverse};
@@ -19,7 +18,7 @@ fn bits(outcome: &Outcome) -> Option<Vec<u64>> {
     }
 }
 
-/// The graph of `text` with simpler branches, which has the same outputs.
+/// Simplifies the branches of the graph of `text`, and asserts that its outputs are the same.
 fn branched(text: &str) -> Branched {
     let graph = parse(text).unwrap();
     verify(&graph).unwrap();
@@ -40,14 +39,14 @@ fn branched(text: &str) -> Branched {
     branched
 }
 
-/// The rules that were applied, and the forms of them.
+/// The rules that were applied, and their descriptions.
 fn rules(text: &str) -> (Vec<Rule>, Vec<String>) {
     branched(text).applied.into_iter().map(|applied| (applied.rule, applied.form)).unzip()
 }
 
 const HEAD: &str = "graph active 2 inactive 0\nv2 = const 0.0\nb0:\n  v3 = gt v0 v2\n";
 
-/// `sides` of a branch on x₀ > 0 in region r0 with φ v7, then `rest`.
+/// A branch on x₀ > 0 in region r0 with φ v7 and the arms `then` and `otherwise`, then `rest`.
 fn branch(phis: &str, rest: &str, then: &str, otherwise: &str) -> String {
     format!(
         "{HEAD}  {phis} = region r0 b1\n{rest}b1:\n  branch v3 b2 b3\nb2:\n{then}b3:\n{otherwise}"
@@ -55,7 +54,7 @@ fn branch(phis: &str, rest: &str, then: &str, otherwise: &str) -> String {
 }
 
 #[test]
-fn f1_equal_values_are_no_choice() {
+fn f1_folds_phis_of_equal_values() {
     let text = branch(
         "v8",
         "  v9 = mul v8 v1\n  return v9\n",
@@ -69,8 +68,8 @@ fn f1_equal_values_are_no_choice() {
 }
 
 #[test]
-fn f1_copies_what_is_used_many_times_once() {
-    // Written out, the last step has 3¹⁵ operands.
+fn f1_copies_shared_operands_once() {
+    // As a tree, the last step has 3¹⁵ operands.
     let side = |first: usize| {
         let mut text = format!("  v{first} = sin v1\n");
         for node in first + 1..first + 16 {
@@ -86,7 +85,7 @@ fn f1_copies_what_is_used_many_times_once() {
 }
 
 #[test]
-fn f1_is_refused_where_the_values_differ() {
+fn f1_keeps_phis_of_different_values() {
     let text = branch(
         "v6",
         "  return v6\n",
@@ -94,21 +93,21 @@ fn f1_is_refused_where_the_values_differ() {
         "  v5 = sin v1\n  return v5\n",
     );
     assert!(rules(&text).0.is_empty());
-    // Zeros of two signs are two numbers.
+    // Zeros of different signs are different values.
     let text = "graph active 2 inactive 0\nv2 = const 0.0\nv3 = const -0.0\nb0:\n  v4 = gt v0 v2\n  \
                 v5 = region r0 b1\n  return v5\nb1:\n  branch v4 b2 b3\nb2:\n  return v2\nb3:\n  return v3\n";
     assert!(rules(text).0.is_empty());
 }
 
 #[test]
-fn f2_moves_what_meets_its_inverse() {
+fn f2_moves_an_operation_to_its_inverse() {
     let text = branch(
         "v5",
         "  v6 = add v1 v0\n  v7 = mul v5 v6\n  return v7\n",
         "  v4 = div v0 v1\n  return v4\n",
         "  return v1\n",
     );
-    // x₁ + x₀ is no factor of anything there.
+    // x₁ + x₀ cancels with nothing in the arms.
     assert!(rules(&text).0.is_empty());
     let (rules, forms) = rules(&text.replace("mul v5 v6", "mul v5 v1"));
     assert_eq!(rules, [Rule::F2]);
@@ -116,10 +115,10 @@ fn f2_moves_what_meets_its_inverse() {
 }
 
 #[test]
-fn f2_moves_what_folds_and_nothing_that_is_used_otherwise() {
+fn f2_moves_only_operations_that_fold_or_cancel() {
     let text = branch("v4", "  v5 = exp v4\n  return v5\n", "  return v2\n", "  return v1\n");
     assert_eq!(rules(&text).0, [Rule::F2]);
-    // What the loop or guard between them needs is no operand that can be moved.
+    // Operands that the loop or guard in between reads cannot be moved.
     let text = branch(
         "v5",
         "  v9 = region r1 b4\n  v10 = mul v5 v9\n  return v10\n",
@@ -132,27 +131,27 @@ fn f2_moves_what_folds_and_nothing_that_is_used_otherwise() {
 }
 
 #[test]
-fn f3_one_condition_serves_both_ways() {
+fn f3_swaps_arms_of_a_complement() {
     let text = "graph active 2 inactive 0\nb0:\n  v2 = eq v0 v1\n  v3 = select v2 v0 v1\n  \
                 v4 = ne v0 v1\n  v6 = region r0 b1\n  v7 = add v3 v6\n  return v7\nb1:\n  \
                 branch v4 b2 b3\nb2:\n  return v0\nb3:\n  v5 = sin v1\n  return v5\n";
     let (found, forms) = rules(text);
     assert_eq!(found, [Rule::F3]);
     assert_eq!(forms, ["φ(x₀ ≠ x₁; x₀, sin(x₁)) = φ(x₀ = x₁; sin(x₁), x₀)"]);
-    // x₀ ≥ x₁ is not the complement of x₀ < x₁: neither holds of NaN.
+    // x₀ ≥ x₁ is not the complement of x₀ < x₁: both are false for NaN.
     let text = text.replace("eq v0", "lt v0").replace("ne v0", "ge v0");
     assert!(rules(&text).0.is_empty());
 }
 
 #[test]
-fn c1_and_c4_look_at_two_values_of_one_branch() {
+fn c1_and_c4_combine_two_phis_of_one_branch() {
     let text = branch(
         "v5 v6",
         "  v7 = mul v5 v6\n  return v7\n",
         "  v4 = recip v1\n  return v1 v4\n",
         "  return v1 v2\n",
     );
-    // F1 knows that the first is x₁, so this is F2.
+    // By F1 the first φ is x₁, so this is F2.
     assert_eq!(rules(&text).0[0], Rule::F1);
     let text = branch(
         "v5 v6",
@@ -179,7 +178,7 @@ fn c1_and_c4_look_at_two_values_of_one_branch() {
 }
 
 #[test]
-fn c3_two_branches_change_places() {
+fn c3_exchanges_nested_branches() {
     let text = "graph active 3 inactive 0\nv3 = const 0.0\nb0:\n  v4 = gt v0 v3\n  v5 = gt v1 v3\n  \
                 v8 v9 = region r0 b1\n  v10 = region r1 b4\n  return v10\nb1:\n  branch v4 b2 b3\n\
                 b2:\n  return v2 v2\nb3:\n  v6 = sin v2\n  v7 = cos v2\n  return v6 v7\nb4:\n  \
@@ -191,7 +190,7 @@ fn c3_two_branches_change_places() {
         ["φ(x₁ > 0; φ(x₀ > 0; x₂, sin(x₂)), φ(x₀ > 0; x₂, cos(x₂))) = \
           φ(x₀ > 0; x₂, φ(x₁ > 0; sin(x₂), cos(x₂)))"]
     );
-    // Where both sides differ there would be two choices for one.
+    // If both arms differ, two selects would replace one.
     let both = text.replace("return v2 v2", "return v2 v0");
     assert!(rules(&both).0.is_empty());
 }
@@ -268,7 +267,7 @@ fn random_graphs_keep_their_bits() {
     assert!(made(Rule::F1) > 5 && made(Rule::F2) > 20, "{applied:?}");
 }
 
-/// A choice in each iteration whose condition depends on all choices before.
+/// A branch in each iteration whose condition depends on all branches before.
 #[phigrad::traced]
 fn rotated(x: &[Var], data: &[Var]) -> Var {
     let mut a = [x[0]; 3];
@@ -283,11 +282,11 @@ fn rotated(x: &[Var], data: &[Var]) -> Var {
 }
 
 #[test]
-fn what_is_told_of_choices_that_depend_on_choices_is_bounded() {
+fn descriptions_of_nested_branches_are_bounded() {
     let f = Tape::builder().hot_threshold(u32::MAX).record_with(rotated);
     let data: Vec<f64> = (0..60).map(|i| (0.7 * f64::from(i)).sin()).collect();
     let (value, gradient) = f.value_and_grad(&[0.3, 0.4], &data).unwrap();
-    // The texts of formulas doubled with each iteration once.
+    // The length of unbounded descriptions doubles with each iteration.
     f.compile().unwrap();
     let (found, slopes) = f.value_and_grad(&[0.3, 0.4], &data).unwrap();
     assert_eq!(f.report().kernel_calls, 1);

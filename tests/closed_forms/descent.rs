@@ -1,14 +1,13 @@
-//! Gradient descent over data, written in the ways that people write it: no loop over data is left of any.
+//! Gradient descent over data in several styles: no loop over data remains in any of them.
 
 use std::error::Error;
 
 use phigrad::internals::{LoopForm, Tuning};
 use phigrad::{Tape, Var};
 
-/// Rows of a number that explains another one.
+/// Pairs of a regressor and a response.
 type Data = [(f64, f64)];
-/// A training run of some epochs, with the rate and the first weight as inputs: the loss at its
-/// end.
+/// A training run of some epochs from the rate and the first weight to the final loss.
 type Run = fn(&[Var], &Data, usize) -> Var;
 
 fn data(rows: usize) -> Vec<(f64, f64)> {
@@ -86,7 +85,7 @@ fn momentum(v: &[Var], data: &Data, epochs: usize) -> Var {
 }
 
 #[test]
-fn no_loop_over_data_is_left() -> Result<(), Box<dyn Error>> {
+fn no_loop_over_data_remains() -> Result<(), Box<dyn Error>> {
     let runs: [(&str, Run); 5] = [
         ("sums", sums),
         ("residuals", residuals),
@@ -121,7 +120,7 @@ fn no_loop_over_data_is_left() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn operands_that_take_turns_are_steps_of_one_iteration() -> Result<(), Box<dyn Error>> {
+fn alternating_operands_are_one_iteration() -> Result<(), Box<dyn Error>> {
     type Nest = fn(&[Var]) -> Var;
     let programs: [(&str, Nest); 3] = [
         ("products", |x| (0..30).fold(x[0], |s, _| (0..33).fold(s - x[1], |s, _| s * x[0] * x[2]))),
@@ -150,7 +149,7 @@ fn operands_that_take_turns_are_steps_of_one_iteration() -> Result<(), Box<dyn E
 }
 
 #[test]
-fn what_a_loop_in_a_loop_was_is_read_where_it_was() -> Result<(), Box<dyn Error>> {
+fn saved_values_of_inner_loops_are_read_in_place() -> Result<(), Box<dyn Error>> {
     let program = |x: &[Var]| {
         let mut t = x[0];
         let mut all = Vec::new();

@@ -1,5 +1,4 @@
-//! Loops that end by a decision on what they carry: after them there may be the closed form at
-//! their trip count.
+//! Loops with data-dependent exits: the closed form at their trip count follows the loop.
 
 use crate::common::numbers::{Dual, Number};
 use crate::common::served::{Pair, Served};
@@ -14,8 +13,8 @@ use phigrad::internals::{LoopForm, Tuning};
 use phigrad::report::{OpenReason, RecurrenceReason};
 use phigrad::{Numerics, Tape, Var, traced};
 
-/// Gradient descent on a parabola that ends where the slope is small enough, or after
-/// so many iterations: start, rate, curvature and intercept, and how small.
+/// Gradient descent on a parabola that exits at a small slope, or after a number of iterations.
+/// Inputs: start, rate, curvature, intercept, and the limit of the slope.
 fn descent(bound: u32) -> Graph {
     let text = format!(
         "graph active 4 inactive 1\nv5 = const 0.0\nv6 = const {}.0\nv8 = iteration r0\nb0:\n  \
@@ -40,7 +39,7 @@ fn closed(graph: &Graph) -> Closed {
     closed
 }
 
-/// Gradient and value.
+/// The gradient, and at last the value.
 fn differentiated(graph: &Graph) -> Graph {
     let gradient = eliminate_dead_code(&reverse(graph, Wanted::GradientAndValue, Folding::Real));
     verify(&gradient).unwrap();
@@ -55,7 +54,7 @@ fn values(graph: &Graph, inputs: &[f64]) -> Vec<f64> {
 }
 
 #[test]
-fn derivatives_are_those_of_the_form_at_the_number_of_iterations() {
+fn derivatives_are_those_of_the_form_at_the_trip_count() {
     let graph = descent(2000);
     let solved = closed(&graph);
     assert!(!solved.applied.is_empty(), "{:?}", solved.open);
@@ -74,8 +73,8 @@ fn derivatives_are_those_of_the_form_at_the_number_of_iterations() {
                 x[..4].iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
             let dual = steps(&inputs, count);
             let exact = (0..4).map(|i| dual.slope(i)).chain([dual.value()]);
-            // The derivative by the rate is what is left of terms that cancel: the rate
-            // times both the slope and the intercept.
+            // The derivative by the rate is a difference of terms that cancel: the rate times the
+            // slope, and times the intercept.
             let terms = (intercept / (rate * curvature)).abs() * 2.0;
             for ((got, tape), exact) in got.into_iter().zip(tape).zip(exact) {
                 let allowed = 4.0 * (tape - exact).abs() + 4.0 * ulp(exact.abs().max(terms));
@@ -86,7 +85,7 @@ fn derivatives_are_those_of_the_form_at_the_number_of_iterations() {
 }
 
 #[test]
-fn searches_in_the_iterations_of_a_loop_have_closed_forms() {
+fn inner_loops_with_exits_have_closed_forms() {
     let text = "graph active 4 inactive 1\nv5 = const 0.0\nv6 = const 1999.0\nv7 = const 5.0\n\
                 v9 = iteration r0\nv12 = iteration r1\nb0:\n  \
                 v23 = region r0 b1 bound 6 entries v8=v5\n  return v23\nb1:\n  v10 = add v0 v9\n  \
@@ -109,7 +108,7 @@ fn searches_in_the_iterations_of_a_loop_have_closed_forms() {
 }
 
 #[test]
-fn loops_that_are_short_or_not_affine_keep_their_sweep() {
+fn short_or_nonlinear_loops_keep_their_reverse_sweep() {
     let short = descent(4);
     assert_eq!(closed(&short).graph, short);
     // w·w instead of the curvature times w.
@@ -122,9 +121,8 @@ fn loops_that_are_short_or_not_affine_keep_their_sweep() {
 }
 
 #[test]
-fn an_end_may_leave_with_something_else() {
-    // Where the slope is small the intercept comes out of it, and an iteration more counts
-    // at the other end.
+fn exits_may_return_different_values() {
+    // At a small slope the loop returns the intercept; the other exit counts one more iteration.
     let text = descent(2000).to_string().replace("return v5 v7 v7", "return v5 v7 v3");
     let graph = parse(&text).unwrap();
     let solved = closed(&graph);
@@ -138,7 +136,7 @@ fn an_end_may_leave_with_something_else() {
     }
 }
 
-/// Descends until the slope is small, and counts.
+/// Descends until the slope is small, and counts the iterations.
 #[traced]
 fn solve(mut w: Var, rate: Var, curvature: Var, intercept: Var) -> Var {
     let mut count = 0;
@@ -196,13 +194,13 @@ fn fit(mut w: Var, rate: Var, x: &[f64], y: &[f64]) -> Var {
 }
 
 #[test]
-fn descents_that_break_at_several_iterations_are_one_loop_without_their_data() {
+fn descents_with_different_trip_counts_are_one_loop_without_data() {
     let x: Vec<f64> = (0..50).map(|i| (0.7 * f64::from(i)).sin()).collect();
     let y: Vec<f64> = x.iter().map(|x| 0.7 * x + 0.1 * (9.0 * x).cos()).collect();
     let f = Tape::builder()
         .background(false)
         .record(|rate: &[Var]| fit(Var::from(0.3), rate[0], &x, &y));
-    // They break after 3, 5, 21 and 18 iterations or so.
+    // They break after about 3, 5, 21 and 18 iterations.
     let rates = [0.99, 0.85, 0.35, 0.4];
     let taped: Vec<_> = rates.iter().map(|&rate| f.value_and_grad(&[rate]).unwrap()).collect();
     let explanation = f.explain().unwrap();
@@ -213,13 +211,13 @@ fn descents_that_break_at_several_iterations_are_one_loop_without_their_data() {
     let closed = &explanation.closed.text;
     assert!(searches(closed) == 1 && !closed.contains("50 times"), "{closed}");
     let gradient = &explanation.gradient.as_ref().unwrap().text;
-    // That of the loop over the digits of the number.
+    // The reverse sweep of the loop over the digits of the number remains.
     assert_eq!(gradient.matches("backwards").count(), 1, "{gradient}");
     f.compile().unwrap();
     for (&rate, (value, gradient)) in rates.iter().zip(&taped) {
         let (found, slopes) = f.value_and_grad(&[rate]).unwrap();
         assert!((found - value).abs() <= 1e-14 * value.abs(), "{found} {value}");
-        // Near the end of the descent nothing is left of the terms of the tape's sum.
+        // Near the end of the descent the terms of the tape's sum cancel.
         assert!((slopes[0] - gradient[0]).abs() <= 1e-12 * value.abs(), "{slopes:?} {gradient:?}");
     }
     assert_eq!(f.report().kernel_calls, 4);
@@ -261,7 +259,7 @@ fn assert_near(found: &[f64], expected: &[f64]) {
 }
 
 #[test]
-fn the_first_iteration_may_add_a_large_number() {
+fn a_large_term_in_the_first_iteration_is_accurate() {
     #[traced]
     fn grown(mut y: Var, factor: Var, added: Var) -> Var {
         while y < 1e6 {
@@ -280,7 +278,7 @@ fn the_first_iteration_may_add_a_large_number() {
             assert_near(&f.grad(&[0.5, factor, added]).unwrap(), &[factor, 0.5, 1.0]);
         }
     }
-    // Two iterations, and none.
+    // Inputs with two iterations, and with none.
     for factor in [1.0 + 1e-5, 1.0, 1.01, 3.0] {
         let got = f.grad(&[0.5, factor, 6e5]).unwrap();
         assert_near(&got, &[factor * factor, factor + 6e5, factor + 1.0]);
@@ -291,7 +289,7 @@ fn the_first_iteration_may_add_a_large_number() {
 
 #[test]
 fn a_guard_in_a_closed_loop_still_ends_calls() {
-    // One path is known: that no iteration passes the limit.
+    // The recorded path: no iteration exceeds the limit.
     let grown = |x: &[Var]| {
         let mut y = x[0];
         for _ in 0..2000 {
@@ -318,14 +316,14 @@ fn a_guard_in_a_closed_loop_still_ends_calls() {
         assert!(slopes.iter().zip(&gradient).all(|(&a, &b)| near(a, b)), "{slopes:?} {gradient:?}");
     }
     assert_eq!(kernel.report().kernel_calls, before.kernel_calls + 3);
-    // The limit is passed at first, on the way (and again at the end), and in the last iterations.
+    // The limit is exceeded at the start, on the way (and again at the end), and at the end.
     for x in [[60.0, 0.99, 0.1], [1.0, -1.003, 0.1], [1.0, 1.002, 0.0], [1.0, 0.9995, 0.0394]] {
         assert_eq!(kernel.value_and_grad(&x).unwrap(), tape.value_and_grad(&x).unwrap(), "{x:?}");
     }
     assert_eq!(kernel.report().kernel_calls, before.kernel_calls + 3);
 }
 
-/// What is carried follows from another number behind the first iteration only.
+/// A carried value that equals a function of another one from the second iteration on.
 mod following {
     use super::*;
 
@@ -373,7 +371,7 @@ mod following {
 }
 
 #[test]
-fn what_a_first_iteration_passes_out_does_not_follow_yet() {
+fn exits_of_the_first_iteration_read_the_start() {
     for program in [following::by_while, following::by_return] {
         let build = || {
             let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
@@ -404,7 +402,7 @@ fn what_a_first_iteration_passes_out_does_not_follow_yet() {
 }
 
 #[test]
-fn straight_code_before_a_loop_is_looked_at_once() {
+fn straight_line_code_before_a_loop_is_examined_once() {
     // Shorter paths are straight-line code before the longest one's loop.
     let f = Tape::builder().background(false).hot_threshold(u32::MAX).record(|x: &[Var]| {
         let (mut balance, mut number) = (x[0], 0.0);
@@ -421,7 +419,7 @@ fn straight_code_before_a_loop_is_looked_at_once() {
     f.explain().unwrap();
 }
 
-/// y ← a·y + b until y ≥ limit, with what y was before, and before that.
+/// y ← a·y + b until y ≥ limit, with the two preceding values of y.
 fn before_the_exit() -> Graph {
     let text = "graph active 5 inactive 1\nv6 = const 0.0\nv7 = const 1999.0\n\
                 v11 = iteration r0\nb0:\n  \
@@ -436,7 +434,7 @@ fn before_the_exit() -> Graph {
 }
 
 #[test]
-fn loops_left_at_once_return_what_they_were_given() {
+fn loops_without_a_second_iteration_return_their_start() {
     let graph = before_the_exit();
     let solved = closed(&graph);
     assert!(!solved.applied.is_empty(), "{:?}", solved.open);

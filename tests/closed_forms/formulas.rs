@@ -1,21 +1,21 @@
-//! Each formula of φ-calculus where it holds, in numbers, and where it is refused.
+//! Each rule of φ-calculus in numbers: programs to which it applies, and others.
 //!
-//! | formula | holds | refused |
+//! | rule | applies | does not apply |
 //! | --- | --- | --- |
-//! | F1 | branch_rules: f1_equal_values_are_no_choice | f1_is_refused_where_the_values_differ |
-//! | F2 | branch_rules: f2_moves_what_meets_its_inverse | f2_moves_what_folds_and_nothing_that_is_used_otherwise |
-//! | F3 | branch_rules: f3_one_condition_serves_both_ways | the same |
-//! | F4 | f4_what_an_iteration_comes_to_is_that_of_the_last | f4_is_refused_where_that_depends_on_those_before |
-//! | F5 | exits: derivatives_are_those_of_the_form_at_the_number_of_iterations | f5_holds_where_exits_differ |
-//! | C1 | branch_rules: c1_and_c4_look_at_two_values_of_one_branch | c1_and_c4_are_refused_for_two_branches |
-//! | C2 | c2_is_the_derivative_of_the_side_that_is_taken | c2_is_refused_where_nothing_depends_on_inputs |
-//! | C3 | branch_rules: c3_two_branches_change_places | the same |
-//! | C4 | branch_rules: c1_and_c4_look_at_two_values_of_one_branch | c1_and_c4_are_refused_for_two_branches |
-//! | C5 | c5_is_what_a_loop_is_that_stays | c5_is_not_needed_where_there_is_a_form |
-//! | C6 | c6_holds_where_coefficients_do_not_change | c6_is_refused_where_they_depend_on_the_state |
-//! | C7 | c7_holds_where_terms_do_not_depend_on_the_sum | c7_is_refused_where_they_do |
-//! | C8 | c8_holds_where_factors_do_not_depend_on_the_product | c8_is_refused_where_they_do |
-//! | C9 | c9_holds_where_coefficients_are_known | c9_is_refused_where_they_are_not |
+//! | F1 | branch_rules: f1_folds_phis_of_equal_values | f1_keeps_phis_of_different_values |
+//! | F2 | branch_rules: f2_moves_an_operation_to_its_inverse | f2_moves_only_operations_that_fold_or_cancel |
+//! | F3 | branch_rules: f3_swaps_arms_of_a_complement | the same |
+//! | F4 | f4_resolves_a_phi_to_the_last_iteration | f4_keeps_loops_that_depend_on_earlier_iterations |
+//! | F5 | exits: derivatives_are_those_of_the_form_at_the_trip_count | f5_resolves_exits_that_differ |
+//! | C1 | branch_rules: c1_and_c4_combine_two_phis_of_one_branch | c1_and_c4_keep_phis_of_two_branches |
+//! | C2 | c2_differentiates_the_arm_that_is_taken | c2_skips_inactive_branches |
+//! | C3 | branch_rules: c3_exchanges_nested_branches | the same |
+//! | C4 | branch_rules: c1_and_c4_combine_two_phis_of_one_branch | c1_and_c4_keep_phis_of_two_branches |
+//! | C5 | c5_describes_open_loops | c5_is_not_reported_for_closed_loops |
+//! | C6 | c6_closes_loops_with_invariant_coefficients | c6_keeps_loops_whose_coefficients_depend_on_the_state |
+//! | C7 | c7_closes_sums_of_independent_terms | c7_keeps_loops_whose_terms_depend_on_the_sum |
+//! | C8 | c8_closes_products_of_independent_factors | c8_keeps_loops_whose_factors_depend_on_the_product |
+//! | C9 | c9_closes_recurrences_with_data_as_coefficients | c9_keeps_loops_with_unknown_coefficients |
 
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::explain::differentiated_phis;
@@ -27,17 +27,17 @@ use phigrad::internals::ssa::{
 use phigrad::report::{Applied, OpenReason, RecurrenceReason, Rule, SumReason};
 use phigrad::{Tape, Var};
 
-/// The numbers of iterations at which forms are compared with their loops.
+/// The trip counts at which forms are compared with their loops.
 const TRIPS: [u32; 8] = [1, 2, 3, 17, 64, 100, 1000, 4099];
 
-/// What an iteration makes of what is carried, given its number and a number of a table.
+/// The next state of an iteration, from the state, the iteration number and an array element.
 type Step = fn(&mut Builder, carried: Node, number: Node, element: Node) -> Node;
 
 /// A loop of `count` iterations from x₀, where x₁ and x₂ are other inputs.
 fn looped(count: u32, step: Step) -> Graph {
     let mut builder = Builder::new(3, 0, Folding::Exact);
     let first = builder.input(0);
-    // Near 1, so that products neither grow nor vanish.
+    // Near 1, so that products neither overflow nor underflow.
     let number = |i: u32| (1.0 + 0.3 / f64::from(count) * (0.7 * f64::from(i)).sin()).to_bits();
     let array = builder.array(ArrayData::Constants((0..count).map(number).collect()));
     let (region, entries) = builder.begin_loop(count, &[first], None);
@@ -53,13 +53,14 @@ fn looped(count: u32, step: Step) -> Graph {
     builder.into_graph()
 }
 
-/// Asserts that `rule` makes a form of a loop of a hundred iterations, and that at any number of iterations
-/// what comes out means the same, with its derivatives.
+/// Asserts that `rule` closes a loop of a hundred iterations, and that value and derivatives of the
+/// form equal those of the loop for all trip counts.
 fn holds(rule: Rule, step: Step) {
     holds_from(100, rule, step);
 }
 
-/// The same of a loop of so many iterations; a form of fewer may cost more than the loop.
+/// Asserts the same, but for trip counts below `least`: a form of so few iterations may cost more than
+/// the loop.
 fn holds_from(least: u32, rule: Rule, step: Step) {
     for count in TRIPS {
         let graph = looped(count, step);
@@ -74,7 +75,7 @@ fn holds_from(least: u32, rule: Rule, step: Step) {
             let outcomes = [&before, &after].map(|graph| interpret(graph, &point));
             let (a, b) = match outcomes {
                 [Outcome::Values(a), Outcome::Values(b)] => (a, b),
-                // The tape is asked where numbers are too large.
+                // Numbers that are too large are not compared.
                 [Outcome::Values(a), Outcome::Unseen(_)] if a.iter().any(|a| !a.is_finite()) => {
                     continue;
                 }
@@ -86,7 +87,7 @@ fn holds_from(least: u32, rule: Rule, step: Step) {
     }
 }
 
-/// Asserts that the loop stays, for a reason.
+/// Asserts that the loop stays open for this reason.
 fn refused(step: Step, reason: OpenReason) {
     let graph = looped(1000, step);
     let closed = close(&graph, CloseLimits::default());
@@ -95,7 +96,7 @@ fn refused(step: Step, reason: OpenReason) {
 }
 
 #[test]
-fn f4_what_an_iteration_comes_to_is_that_of_the_last() {
+fn f4_resolves_a_phi_to_the_last_iteration() {
     let step: Step = |builder, _, number, element| {
         let x = builder.input(1);
         let product = builder.apply(Op::Mul, &[number, x]);
@@ -113,7 +114,7 @@ fn f4_what_an_iteration_comes_to_is_that_of_the_last() {
 }
 
 #[test]
-fn f4_is_refused_where_that_depends_on_those_before() {
+fn f4_keeps_loops_that_depend_on_earlier_iterations() {
     refused(
         |builder, carried, _, element| {
             let product = builder.apply(Op::Mul, &[carried, element]);
@@ -124,13 +125,13 @@ fn f4_is_refused_where_that_depends_on_those_before() {
 }
 
 #[test]
-fn f5_holds_where_exits_differ() {
-    // w := 0.9·w while w > x₁; what comes out is w there, but its sine at the other end.
+fn f5_resolves_exits_that_differ() {
+    // w := 0.9·w while w > x₁; one exit returns w, the other its sine.
     let text = "graph active 2 inactive 0\nv2 = const 0.9\nv4 = iteration r0\nv5 = const 999.0\nv6 = const 0.0\n\
                 b0:\n  v11 = region r0 b1 bound 1000 entries v3=v0\n  return v11\n\
                 b1:\n  v7 = mul v3 v2\n  v8 = gt v7 v1\n  v9 = lt v4 v5\n  branch v8 b2 b3\n\
                 b2:\n  return v9 v7 v7\nb3:\n  v10 = sin v7\n  return v6 v7 v10\n";
-    // Where both ends pass on what is carried it is the form after k iterations.
+    // If both exits return the carried value, it is the form after k iterations.
     for text in [text.to_owned(), text.replace("return v6 v7 v10", "return v6 v7 v7")] {
         let graph = parse(&text).unwrap();
         verify(&graph).unwrap();
@@ -145,7 +146,7 @@ fn f5_holds_where_exits_differ() {
     }
 }
 
-/// The rules applied to the graph of `text`, which keeps its meaning.
+/// The rules that are applied to the graph of `text`, whose values are asserted to be the same.
 fn branched(text: &str) -> Vec<Rule> {
     let graph = parse(text).unwrap();
     verify(&graph).unwrap();
@@ -157,7 +158,7 @@ fn branched(text: &str) -> Vec<Rule> {
 }
 
 #[test]
-fn c1_and_c4_are_refused_for_two_branches() {
+fn c1_and_c4_keep_phis_of_two_branches() {
     let is_pair = |rule: &Rule| matches!(rule, Rule::C1 | Rule::C4);
     let head = "graph active 2 inactive 0\nv2 = const 0.0\nv3 = const 2.0\nv4 = const 0.5\nb0:\n";
     let one = format!(
@@ -178,7 +179,7 @@ const BRANCH: &str = "graph active 2 inactive 0\nv2 = const 0.0\nb0:\n  v3 = gt 
                       v5 = mul v0 v1\n  return v5\n";
 
 #[test]
-fn c2_is_the_derivative_of_the_side_that_is_taken() {
+fn c2_differentiates_the_arm_that_is_taken() {
     let graph = parse(BRANCH).unwrap();
     assert_eq!(differentiated_phis(&graph)[0].rule, Rule::C2);
     let gradient = reverse(&graph, Wanted::Gradient, Folding::Real);
@@ -188,13 +189,13 @@ fn c2_is_the_derivative_of_the_side_that_is_taken() {
 }
 
 #[test]
-fn c2_is_refused_where_nothing_depends_on_inputs() {
+fn c2_skips_inactive_branches() {
     let inactive = BRANCH.replace("active 2 inactive 0", "active 0 inactive 2");
     assert!(differentiated_phis(&parse(&inactive).unwrap()).is_empty());
 }
 
 #[test]
-fn c5_is_what_a_loop_is_that_stays() {
+fn c5_describes_open_loops() {
     let f = Tape::record(|x: &[Var]| (0..200).fold(x[0], |y, _| (y * x[1]).sin()));
     f.grad(&[0.5, 0.9]).unwrap();
     let explanation = f.explain().unwrap();
@@ -205,7 +206,7 @@ fn c5_is_what_a_loop_is_that_stays() {
         .collect();
     let found = forms.iter().find(|(rule, _)| *rule == Rule::C5).unwrap().1;
     assert_eq!(found, "d after the loop = f^[n](p), where f is an iteration: the loop stays open");
-    // And it is said why.
+    // The reason is reported.
     assert!(
         explanation.open[0]
             .reasons
@@ -215,7 +216,7 @@ fn c5_is_what_a_loop_is_that_stays() {
 }
 
 #[test]
-fn c5_is_not_needed_where_there_is_a_form() {
+fn c5_is_not_reported_for_closed_loops() {
     let f = Tape::record(|x: &[Var]| (0..200).fold(x[0], |y, _| y * x[1] + 0.5));
     f.grad(&[0.5, 0.9]).unwrap();
     let rules = f.explain().unwrap().rules();
@@ -223,7 +224,7 @@ fn c5_is_not_needed_where_there_is_a_form() {
 }
 
 #[test]
-fn c6_holds_where_coefficients_do_not_change() {
+fn c6_closes_loops_with_invariant_coefficients() {
     holds(Rule::C6, |builder, carried, _, _| {
         let (a, b) = (builder.input(1), builder.input(2));
         let product = builder.apply(Op::Mul, &[a, carried]);
@@ -232,7 +233,7 @@ fn c6_holds_where_coefficients_do_not_change() {
 }
 
 #[test]
-fn c6_is_refused_where_they_depend_on_the_state() {
+fn c6_keeps_loops_whose_coefficients_depend_on_the_state() {
     refused(
         |builder, carried, _, _| {
             let (a, b) = (builder.input(1), builder.input(2));
@@ -245,7 +246,7 @@ fn c6_is_refused_where_they_depend_on_the_state() {
 }
 
 #[test]
-fn c7_holds_where_terms_do_not_depend_on_the_sum() {
+fn c7_closes_sums_of_independent_terms() {
     holds(Rule::C7, |builder, carried, number, element| {
         let (a, b) = (builder.input(1), builder.input(2));
         let product = builder.apply(Op::Mul, &[a, element]);
@@ -257,7 +258,7 @@ fn c7_holds_where_terms_do_not_depend_on_the_sum() {
 }
 
 #[test]
-fn c7_is_refused_where_they_do() {
+fn c7_keeps_loops_whose_terms_depend_on_the_sum() {
     refused(
         |builder, carried, _, element| {
             let term = builder.apply(Op::Sin, &[carried]);
@@ -269,9 +270,9 @@ fn c7_is_refused_where_they_do() {
 }
 
 #[test]
-fn c8_holds_where_factors_do_not_depend_on_the_product() {
+fn c8_closes_products_of_independent_factors() {
     holds(Rule::C8, |builder, carried, _, element| builder.apply(Op::Mul, &[carried, element]));
-    // Numbers and what is invariant: a product of numbers and a power.
+    // A product of data and an invariant: the product of the data and a power.
     holds(Rule::C8, |builder, carried, _, element| {
         let factor = builder.input(1);
         let factor = builder.apply(Op::Mul, &[element, factor]);
@@ -289,7 +290,7 @@ fn c8_holds_where_factors_do_not_depend_on_the_product() {
 }
 
 #[test]
-fn c8_is_refused_where_they_do() {
+fn c8_keeps_loops_whose_factors_depend_on_the_product() {
     refused(
         |builder, carried, _, element| {
             let square = builder.apply(Op::Mul, &[carried, carried]);
@@ -300,7 +301,7 @@ fn c8_is_refused_where_they_do() {
 }
 
 #[test]
-fn c9_holds_where_coefficients_are_known() {
+fn c9_closes_recurrences_with_data_as_coefficients() {
     holds(Rule::C9, |builder, carried, _, element| {
         let b = builder.input(2);
         let product = builder.apply(Op::Mul, &[element, carried]);
@@ -310,7 +311,7 @@ fn c9_holds_where_coefficients_are_known() {
 }
 
 #[test]
-fn c9_is_refused_where_they_are_not() {
+fn c9_keeps_loops_with_unknown_coefficients() {
     refused(
         |builder, carried, _, element| {
             let a = builder.input(1);
@@ -323,7 +324,7 @@ fn c9_is_refused_where_they_are_not() {
 }
 
 #[test]
-fn each_formula_has_a_test_that_is_there() {
+fn each_rule_has_the_tests_of_the_table() {
     let sources =
         [include_str!("formulas.rs"), include_str!("branch_rules.rs"), include_str!("exits.rs")];
     let table = sources[0].lines().take_while(|line| line.starts_with("//!"));

@@ -1,5 +1,5 @@
-//! Recurrences: which loops have closed forms, which stay open and why, and that kernels return
-//! what the tape does, also where a routine rejects the call and the loop runs.
+//! Recurrences: loops that close, loops that stay open with their reasons, and kernels that agree
+//! with the tape, also if a routine rejects the call and the loop runs.
 
 use phigrad::internals::phi::{CloseLimits, close};
 use phigrad::internals::programs::Random;
@@ -8,8 +8,7 @@ use phigrad::internals::{LoopForm, Tuning};
 use phigrad::report::{Op, OpenReason, RecurrenceReason, Rule};
 use phigrad::{Recorded, Report, Tape, Var};
 
-/// Records `f`, compiles what a run at the first point has added, and compares kernel and tape
-/// at all points.
+/// Records `f` at the first point, compiles it, and compares kernel and tape at all points.
 #[track_caller]
 fn compared<F: Fn(&[Var]) -> Var>(points: &[Vec<f64>], f: F) -> Recorded<F> {
     let builder = Tape::builder().background(false).hot_threshold(u32::MAX);
@@ -40,14 +39,14 @@ fn report(inputs: usize, f: impl Fn(&[Var]) -> Var) -> Report {
     compared(&points(inputs), f).report()
 }
 
-/// The loop of `f` has a closed form as a recurrence.
+/// Asserts that the loop of `f` has a closed form as a recurrence.
 #[track_caller]
 fn closes(inputs: usize, f: impl Fn(&[Var]) -> Var) {
     let report = report(inputs, f);
     assert!(report.closed_forms.iter().any(|formula| formula.rule == Rule::C6), "{report}");
 }
 
-/// The loop of `f` stays open, for this reason among others.
+/// Asserts that the loop of `f` stays open, for this reason among others.
 #[track_caller]
 fn stays_open(inputs: usize, reason: RecurrenceReason, f: impl Fn(&[Var]) -> Var) {
     let report = report(inputs, f);
@@ -122,7 +121,7 @@ fn affine_loops_in_affine_loops_close() {
         }
         y
     });
-    // The inner loop is driven by the outer state.
+    // The inner loop reads the outer state.
     closes(3, |x| {
         let mut y = x[0];
         for _ in 0..100 {
@@ -161,7 +160,7 @@ fn loops_that_are_no_affine_recurrences_stay_open_with_their_reason() {
 
 #[test]
 fn loops_of_few_steps_stay_open() {
-    // A closed form is a call of a routine, which takes longer.
+    // The call of a routine takes longer than the loop.
     let f = Tape::builder().background(false).hot_threshold(u32::MAX);
     let f = f.record(|x: &[Var]| (0..40).fold(x[0], |y, _| y * 0.5 + x[1]));
     f.grad(&[0.3, 0.4]).unwrap();
@@ -180,17 +179,17 @@ fn loops_of_few_steps_stay_open() {
 #[test]
 fn rejected_calls_run_the_loop_in_the_same_kernel() {
     let f = |x: &[Var]| (0..1700).fold(x[0], |y, _| y * x[1] + x[2]);
-    // A power beyond 2^500, one that underflows, and usual ones between.
+    // A power above 2^500, one that underflows, and others in range.
     let all = [[0.3, 1.5, 0.01], [0.3, 0.9, 0.01], [0.3, 1e-3, 0.0], [0.3, -1.4, 0.01]];
     let f = compared(&all.map(|x| x.to_vec()), f);
     assert!(!f.report().closed_forms.is_empty() && f.report().fallbacks == 0, "{}", f.report());
-    // An infinite state is the tape's to tell.
+    // For an infinite state the tape computes the result.
     assert_eq!(f.eval(&[1.0, 1e3, 0.0]).unwrap(), f64::INFINITY);
     assert_eq!(f.report().non_finite, 1);
 }
 
 #[test]
-fn the_formula_has_its_place() {
+fn the_closed_form_has_its_source_place() {
     let report = report(3, |x| (0..1000).fold(x[0], |y, _| y * x[1] + x[2]));
     let formula = &report.closed_forms[0];
     let expected = "a^1000·p + b·Σ_{j<1000} a^j, where p = x₀, a = x₁, b = x₂";

@@ -1,5 +1,5 @@
-//! Random loops with affine states, counted or left by a decision: with closed forms they have the
-//! values and gradients that they have without.
+//! Random loops with affine states, counted or with data-dependent exits: values and gradients are
+//! the same with and without closed forms.
 
 use std::fmt::Write;
 

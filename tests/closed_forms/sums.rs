@@ -1,4 +1,4 @@
-//! Sums out of loops: what comes of recorded loops, and that it means the same.
+//! Sums and products: closed forms of recorded and random loops, with the same values.
 
 use std::panic::Location;
 
@@ -16,7 +16,7 @@ use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::report::{OpenReason, Rule, SumReason};
 use phigrad::{Tape, Var};
 
-/// What `f` does at a point, with loops again.
+/// The graph of `f` at a point, with its loops.
 fn rolled(active: &[f64], inactive: &[f64], f: impl Fn(&[Var], &[Var]) -> Var) -> Graph {
     let inputs = Inputs { active, inactive };
     let mut traces = MergedTraces::new(active.len(), inactive.len());
@@ -48,7 +48,7 @@ fn closed(point: &[f64], f: impl Fn(&[Var]) -> Var) -> Closed {
     closed_with(point, &[], |x, _| f(x))
 }
 
-/// Whether `condition` says that a routine accepts its operands.
+/// True if `condition` is the acceptance of a call.
 fn accepts(graph: &Graph, condition: Node) -> bool {
     match graph.nodes[condition].def {
         Def::Call(_) => true,
@@ -57,7 +57,7 @@ fn accepts(graph: &Graph, condition: Node) -> bool {
     }
 }
 
-/// For each loop how many are around it, without those that run only where a routine rejects.
+/// The nesting depth of each loop, without fallback versions.
 fn depths(graph: &Graph) -> Vec<usize> {
     let nest = Nest::of(graph);
     let is_fallback = |block: Block| {
@@ -88,7 +88,7 @@ fn fit_error<T: Copy + Into<Var>>(rate: Var, x: &[T], y: &[T]) -> Var {
     fit_error_within(40, rate, x, y)
 }
 
-/// The same after at most so many iterations.
+/// The error after at most `most` iterations.
 fn fit_error_within<T: Copy + Into<Var>>(most: u32, rate: Var, x: &[T], y: &[T]) -> Var {
     let n = x.len() as f64;
     let mut w = Var::from(0.0);
@@ -122,7 +122,7 @@ fn gradient_descent_has_no_loop_over_its_data() {
     let closed = closed(&[0.05], |r| fit_error(r[0], &x, &y));
     let rules: Vec<Rule> = closed.applied.iter().map(|applied| applied.rule).collect();
     assert_eq!(rules[..2], [Rule::C7; 2], "{:?} {}", closed.open, closed.graph);
-    // At most the `while` is left.
+    // Only the `while` may remain.
     assert!(depths(&closed.graph).iter().all(|&depth| depth == 0), "{}", closed.graph);
     for phi in [true, false] {
         let f = Tape::builder().phi_calculus(phi).record(|r| fit_error(r[0], &x, &y));
@@ -136,7 +136,7 @@ fn gradient_descent_has_no_loop_over_its_data() {
 }
 
 #[test]
-fn sums_over_inactive_inputs_are_done_once() {
+fn sums_over_inactive_inputs_are_hoisted() {
     let (x, y) = data(100);
     let both = [x, y].concat();
     let program = |r: &[Var], d: &[Var]| fit_error(r[0], &d[..100], &d[100..]);
@@ -151,7 +151,7 @@ fn sums_over_inactive_inputs_are_done_once() {
     assert!((gradient[0] - on_tape.1[0]).abs() < 1e-13 * on_tape.1[0].abs());
 }
 
-/// How many forms there are for `f`, and how many loops are left.
+/// The number of closed forms of `f`, and of loops that remain.
 fn shape(point: &[f64], f: impl Fn(&[Var]) -> Var) -> (usize, usize) {
     let closed = closed(point, f);
     println!("{:?} {:?}", closed.applied, closed.open);
@@ -160,7 +160,7 @@ fn shape(point: &[f64], f: impl Fn(&[Var]) -> Var) -> (usize, usize) {
 }
 
 #[test]
-fn sums_of_many_shapes_have_forms() {
+fn sums_of_many_shapes_close() {
     let (x, y) = data(60);
     let both = || x.iter().zip(&y);
     let dot = |w: &[Var]| both().map(|(&x, &y)| w[0] * x * y).sum::<Var>();
@@ -197,7 +197,7 @@ fn sums_of_many_shapes_have_forms() {
         let inner = |x: f64| y.iter().map(move |&y| w[0] * y - x).sum::<Var>();
         x.iter().map(|&x| inner(x) * x).sum::<Var>()
     };
-    // The first inner sum is one of its own: it is multiplied by zero. The outer sum may stay.
+    // The first inner sum has a form of its own: it is multiplied by zero. The outer sum may stay.
     assert!(shape(&[0.3], nested).0 >= 2, "nested");
     let quotients = |w: &[Var]| both().map(|(&x, &y)| (w[0] * x - y) / (w[1] + 2.0)).sum::<Var>();
     assert_eq!(shape(&[0.3, 0.4], quotients), (1, 0), "divided by what is invariant");
@@ -246,7 +246,7 @@ fn descents_have_no_inner_loop() {
 }
 
 #[test]
-fn what_is_no_polynomial_stays_a_loop() {
+fn sums_that_are_no_polynomials_stay_open() {
     let (x, y) = data(60);
     let logistic = |w: &[Var]| x.iter().map(|&x| (1.0 + (w[0] * x).exp()).ln()).sum::<Var>();
     assert_eq!(shape(&[0.3], logistic).0, 0, "a logistic loss");
@@ -269,7 +269,7 @@ fn what_is_no_polynomial_stays_a_loop() {
 }
 
 #[test]
-fn forms_are_printed() {
+fn descriptions_of_sums_are_exact() {
     let sum = |w: &[Var]| (1..=100).fold(Var::from(0.0), |s, i| s + (w[0] - f64::from(i)).powi(2));
     let closed = closed(&[0.3], sum);
     let text = "graph active 1 inactive 0\nv1 = const 50.5\nv3 = const 100.0\nv6 = const 83325.0\n\
@@ -323,7 +323,7 @@ fn random_sum(random: &mut Random, count: u32) -> Graph {
 }
 
 #[test]
-fn random_sums_mean_the_same_for_all_trip_counts() {
+fn random_sums_equal_the_loop_for_all_trip_counts() {
     let mut random = Random::new(3);
     let mut forms = 0;
     for round in 0..300 {
@@ -398,7 +398,7 @@ fn limits_are_kept() {
 }
 
 #[test]
-fn products_of_data_that_underflow_are_not_lost() {
+fn products_of_data_that_underflow_are_kept() {
     let tiny: Vec<f64> = (0..50).map(|i| 1e-200 * (0.7 * f64::from(i)).sin()).collect();
     let slope = |w: Var| tiny.iter().map(|&a| (w * a - 1e-200) * a).sum::<Var>();
     let f = Tape::builder().hot_threshold(u32::MAX).record(|x| slope(x[0]));

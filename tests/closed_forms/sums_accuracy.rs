@@ -1,5 +1,5 @@
-//! Sums in closed form are as accurate as the loops, over wide ranges of inputs:
-//! compared with a reference of twice the digits, values and gradients.
+//! Sums in closed form are as accurate as the loops over wide ranges of inputs: values and gradients
+//! are compared with a double-double reference.
 
 use crate::worst::{assert_accurate, assert_if_any, data, points, worst};
 use phigrad::Var;
@@ -85,7 +85,7 @@ fn forms_of_many_kinds_are_accurate() {
 }
 
 #[test]
-fn forms_whose_parts_cancel_are_accurate() {
+fn forms_whose_monomials_cancel_are_accurate() {
     let all = [(1e3, 0.1), (0.0, 0.1), (0.5, 0.0), (1e6, 0.1)];
     for (mean, noise) in all {
         let data = data(60, mean, 0.7, 0.3, noise);
@@ -118,14 +118,14 @@ fn forms_whose_parts_cancel_are_accurate() {
     }
 }
 
-/// Inputs of which terms depend on a difference alone: however large they are, the terms are not.
+/// Terms that depend on a difference of inputs alone: the inputs may be large, the terms are not.
 #[test]
-fn what_cancels_in_each_term_is_accurate() {
+fn cancellation_within_terms_is_accurate() {
     for (mean, noise) in [(0.2, 0.1), (1e3, 0.1), (0.5, 0.0)] {
         let data = data(40, mean, 0.7, 0.3, noise);
         let both = || data.iter().copied();
         let at = |name: &str| format!("{name} {mean} {noise}");
-        // The mean of what is shifted, as a multiple and as a quotient.
+        // The mean of shifted data, as a multiple and as a quotient.
         let deviations = |x: &[Var], per: f64, by: f64, term: fn(Var) -> Var| {
             let numbers = || both().map(|(a, _)| x[0] + a * x[1]);
             let mean = numbers().sum::<Var>() * per / by;
@@ -134,14 +134,14 @@ fn what_cancels_in_each_term_is_accurate() {
         let variance = |x: &[Var]| deviations(x, 1.0 / 64.0, 0.625, |e| e * e);
         let spread = |x: &[Var]| deviations(x, 1.0, 40.0, |e| e * e).sqrt();
         let fourth = |x: &[Var]| deviations(x, 1.0, 40.0, |e| e.powi(4));
-        // Two levels, of which only the sum matters.
+        // Two offsets that occur as a sum only.
         let levels = |x: &[Var], term: fn(Var) -> Var| {
             both().map(|(a, b)| term(x[0] + x[2] + a * x[1] - b)).sum::<Var>()
         };
         let line = |x: &[Var]| levels(x, |e| e * e);
         let power = |x: &[Var]| levels(x, |e| e.powi(4));
         let plain = |x: &[Var]| levels(x, |e| e);
-        // They are the same for each row, and where they are large the loop rounds nothing.
+        // They are the same for each datum; for large ones the loop has no rounding errors.
         let groups = |x: &[Var]| {
             let in_group = |i: usize| f64::from(u8::from(i < 13));
             let term = |(i, (_, b)): (usize, (f64, f64))| {
@@ -155,8 +155,8 @@ fn what_cancels_in_each_term_is_accurate() {
             assert_accurate(&at("line"), line, &apart);
             assert_accurate(&at("plain"), plain, &apart);
             assert_if_any(&at("power"), power, &apart);
-            // Of squares of 1e9 pairs have no more digits than a loop that rounds them, or than
-            // one that has the derivative by the shift, which is zero, exactly.
+            // For squares of 1e9 a double-double reference is no more accurate than the loop, or
+            // than its derivative by the shift, which is exactly zero.
             if shift < 1e9 {
                 let shifted = [[shift, 0.3], [shift, 2.5e-3], [shift, 1e3]].map(Vec::from);
                 assert_accurate(&at("variance"), variance, &shifted);
@@ -169,8 +169,8 @@ fn what_cancels_in_each_term_is_accurate() {
     }
 }
 
-/// A few data that are not far apart: either there is no form, or one that is as good as the loop
-/// where what is subtracted is near their mean.
+/// A few data close to each other: there is no form, or one that is as accurate as the loop near
+/// their mean.
 #[test]
 fn deviations_from_a_mean_are_accurate() {
     for (mean, count) in [(3.0, 6), (10.0, 6), (10.0, 12), (1e3, 8), (1e3, 40)] {
@@ -194,10 +194,9 @@ fn deviations_from_a_mean_are_accurate() {
     }
 }
 
-/// Terms that are all small somewhere, far from zero: there is a form only if it keeps its
-/// digits there.
+/// Terms that are all small at a point far from zero: there is a form only if it is accurate there.
 #[test]
-fn what_is_small_far_from_zero_is_accurate() {
+fn terms_that_vanish_far_from_zero_are_accurate() {
     let all = [1e3, 0.0, 1e6, 1e9];
     for offset in all {
         let numbers: Vec<(f64, f64)> =
@@ -256,7 +255,7 @@ fn logarithms_and_exponentials_are_accurate() {
     assert_if_any("normal", normal, &near[0]);
     let divided = |w: &[Var]| both().fold(w[0], |p, (x, _)| p / (w[0] * x).exp());
     assert_if_any("divided", divided, &near[1]);
-    // The logarithm of data of both signs is never a number, and one of a sum is no sum.
+    // The logarithm of data of both signs is NaN, and the logarithm of a sum is no sum.
     let signs = |w: &[Var]| both().map(|(x, _)| (w[0] * (x - 3.0)).ln()).sum::<Var>();
     assert!(worst(signs, &near[0]).is_none());
     let sum = |w: &[Var]| both().map(|(x, _)| (w[0] + x).ln()).sum::<Var>();
@@ -319,7 +318,7 @@ fn sums_of_exponentials_are_accurate() {
     // Data that are multiplied by an input are in no sum of exponentials.
     let products = |w: &[Var]| both().map(|(x, _)| (w[0] * x).exp()).sum::<Var>();
     assert!(worst(products, &points).is_none());
-    // One that counts for nothing is so large that the others are nothing beside it.
+    // A datum of weight zero is so large that the others are negligible beside it.
     let far = [1000.0, 1.0, -1000.0];
     let far = |w: &[Var]| {
         let term =
@@ -414,7 +413,7 @@ fn sums_are_zero_where_factors_without_data_are() {
     for (name, worst) in [("well", worst(well, &points)), ("crossed", worst(crossed, &points))] {
         assert!(worst.is_none_or(|worst| worst <= 1.0), "{name}: {worst:?}");
     }
-    // What is a factor alone is where its variable is zero, so there is a form.
+    // A common factor is zero where its variable is, so there is a form.
     let scaled = |w: &[Var]| both().map(|(x, _)| w[1] * (w[0] - x).powi(2)).sum::<Var>();
     assert_accurate("scaled", scaled, &points);
 }

@@ -1,4 +1,4 @@
-//! Sums in closed form against the loop, with a reference of twice the digits.
+//! The worst error of sums in closed form against the loop, with a double-double reference.
 
 use std::panic::Location;
 
@@ -61,7 +61,7 @@ fn with_inputs_for_constants(graph: &Graph) -> (Graph, Vec<f64>) {
     (new, numbers)
 }
 
-/// How far an output is from the reference.
+/// The error of an output against the reference.
 fn error(found: f64, reference: Pair) -> f64 {
     let difference = sub((found, 0.0), reference);
     (difference.0 + difference.1).abs()
@@ -79,12 +79,12 @@ pub(crate) fn worst(f: impl Fn(&[Var]) -> Var, points: &[Vec<f64>]) -> Option<f6
     }
     let gradient = |graph: &Graph| reverse(graph, Wanted::GradientAndValue, Folding::Exact);
     let (tape, form) = (gradient(&straight), gradient(&closed.graph));
-    // Constants would be folded with errors.
+    // As inactive inputs, constants are not folded with rounding errors.
     let (unfolded, constants) = with_inputs_for_constants(&straight);
     let exact = gradient(&unfolded);
     let (mut worst, mut compared): (f64, bool) = (0.0, false);
     for point in points {
-        // The loop may be right by chance: its error is that of points around.
+        // The loop may happen to be exact at a point: its error is the largest at nearby points.
         let near = |k: i32| point.iter().map(move |x| x * (1.0 + f64::from(k) * 7e-15));
         let near = (-5..5).map(|k| near(k).collect::<Vec<f64>>());
         let mut sums: Vec<(f64, f64, f64)> = Vec::new();
@@ -109,8 +109,7 @@ pub(crate) fn worst(f: impl Fn(&[Var]) -> Var, points: &[Vec<f64>]) -> Option<f6
             }
         }
         compared |= count > 0.0;
-        // What a relative change of an input of 2^-75 makes of the value is below the floor of the
-        // contract.
+        // The effect of a relative change of an input by 2^-75 is the floor of the contract.
         let value = sums.last().map_or(0.0, |sum| (sum.2 / count).sqrt() / f64::EPSILON);
         for (number, (tape, form, ulp)) in sums.into_iter().enumerate() {
             let [tape, form, ulp] = [tape, form, ulp].map(|sum: f64| (sum / count).sqrt());

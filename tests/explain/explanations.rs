@@ -1,5 +1,5 @@
-//! Explanations of recorded functions: what is told of programs, loops, branches
-//! and gradients, and that to explain changes nothing.
+//! Explanations of recorded functions: programs, loops, branches and gradients; explaining changes
+//! nothing.
 
 use std::cell::Cell;
 
@@ -59,7 +59,7 @@ fn clipped(x: &[Var], data: &[Var]) -> Var {
 }
 
 #[test]
-fn branches_in_loops_are_told() {
+fn branches_in_loops_are_explained() {
     let f = Tape::record_with(clipped);
     let data: Vec<f64> = (0..50).map(|i| 0.1 * f64::from(i)).collect();
     f.grad(&[1.0, 2.0], &data).unwrap();
@@ -139,7 +139,7 @@ fn derivatives_cancel_in_branches_and_across_them() {
 }
 
 #[test]
-fn text_latex_and_dot_show_all_of_it() {
+fn text_latex_and_dot_are_complete() {
     let f = Tape::record(|x: &[Var]| {
         let mut w = x[0];
         for _ in 0..100 {
@@ -163,7 +163,7 @@ fn text_latex_and_dot_show_all_of_it() {
 }
 
 #[test]
-fn long_programs_are_cut() {
+fn long_programs_are_truncated() {
     let f = Tape::record(|x: &[Var]| {
         let mut w = x[0];
         for i in 0..2000 {
@@ -276,9 +276,9 @@ fn gradient_descent_has_no_loop_over_its_data() {
     assert_eq!(count(|phis| phis.entries), (6, 2), "{explanation}");
     assert_eq!(count(|phis| phis.exits), (3, 0), "{explanation}");
     let text = explanation.to_string();
-    assert!(text.contains("the φs: 9 seen, 7 gone"), "{explanation}");
+    assert!(text.contains("the φs: 9 recorded, 7 removed"), "{explanation}");
     let latex = explanation.latex();
-    assert!(latex.contains("$\\varphi_L$ of what is carried: gone by C7"), "{latex}");
+    assert!(latex.contains("$\\varphi_L$ of carried values: removed by C7"), "{latex}");
     let gradient = &explanation.gradient.as_ref().unwrap().text;
     assert!(gradient.contains("∂f/∂x₀ = ") && !gradient.contains("200 times"), "{gradient}");
 }
@@ -305,7 +305,7 @@ fn closed_forms_are_shown_without_their_fallback() {
     assert_eq!(explanation.closed.text, expected, "{explanation}");
     let gradient = &explanation.gradient.as_ref().unwrap().text;
     assert!(gradient.contains("∂f/∂x₀ = x₁⁶⁴\n") && !gradient.contains("loop"), "{gradient}");
-    assert!(explanation.to_string().contains("the φs: 3 seen, 3 gone\n"));
+    assert!(explanation.to_string().contains("the φs: 3 recorded, 3 removed\n"));
     assert!(is_latex(&explanation.closed.latex) && is_latex(&forms[0].form.latex));
     // Several states are a vector, whose components have partial derivatives.
     let f = Tape::record(|x: &[Var]| {
@@ -333,7 +333,7 @@ fn closed_forms_are_shown_without_their_fallback() {
 }
 
 #[test]
-fn a_loop_with_an_exit_only_finds_out_when_it_ends() {
+fn a_loop_with_an_exit_only_computes_its_trip_count() {
     #[traced]
     fn converge(x: &[Var]) -> Var {
         let (mut w, mut count) = (x[0], 0);
@@ -359,27 +359,27 @@ fn a_loop_with_an_exit_only_finds_out_when_it_ends() {
     let expected = "a^k·p + b·Σ_{j<k} a^j, where p = x₀, a = 1 − x₂·x₁, b = x₃·x₁";
     assert_eq!((form.rule, form.form.text.as_str()), (Rule::C6, expected));
     let text = explanation.to_string();
-    assert!(text.contains("the φs: 3 seen, 3 moved\n"), "{text}");
-    assert!(text.contains(": the loop only finds out when it ends at "), "{text}");
+    assert!(text.contains("the φs: 3 recorded, 3 no longer differentiated\n"), "{text}");
+    assert!(text.contains(": the loop only computes its trip count at "), "{text}");
     let gradient = &explanation.gradient.as_ref().unwrap().text;
     assert!(gradient.matches("loop at most 500 times").count() == 1, "{gradient}");
     assert!(gradient.contains("t₂ = 1 − x₁·x₂\n") && !gradient.contains("backwards"), "{gradient}");
 }
 
 #[test]
-fn derivatives_of_a_row_of_inputs_are_told_together() {
+fn derivatives_by_consecutive_inputs_are_one_line() {
     let f = Tape::builder()
         .background(false)
         .record(|x: &[Var]| x[1..].iter().fold(x[0], |state, &term| (state + term).sin()));
     f.grad(&[0.5; 100]).unwrap();
     let gradient = f.explain().unwrap().gradient.unwrap();
-    assert!(gradient.text.contains("S₁ has the sums that begin with 0"), "{gradient}");
+    assert!(gradient.text.contains("S₁ is an array of sums that start with 0"), "{gradient}");
     assert!(gradient.text.ends_with("\n∂f/∂x₁, …, ∂f/∂x₉₉ = S₁"), "{gradient}");
     assert!(is_latex(&gradient.latex), "{}", gradient.latex);
 }
 
 #[test]
-fn gradients_with_loops_are_programs_and_long_ones_say_so() {
+fn gradients_with_loops_are_programs_and_long_ones_are_omitted() {
     let f = Tape::record(|x: &[Var]| (0..50).fold(x[0], |y, _| (y * x[1]).sin()));
     f.grad(&[0.5, 0.9]).unwrap();
     let explanation = f.explain().unwrap();
@@ -411,7 +411,7 @@ fn gradients_with_loops_are_programs_and_long_ones_say_so() {
 }
 
 #[test]
-fn constants_and_functions_of_nothing_are_told() {
+fn constants_and_functions_without_inputs_are_explained() {
     let f = Tape::record(|_: &[Var]| Var::from(3.0));
     f.grad(&[0.5]).unwrap();
     let explanation = f.explain().unwrap();
@@ -425,7 +425,7 @@ fn constants_and_functions_of_nothing_are_told() {
 }
 
 #[test]
-fn loops_that_stay_open_say_why() {
+fn open_loops_show_their_reasons() {
     let f = Tape::record(|x: &[Var]| (0..200).fold(x[0], |y, _| (y * x[1]).sin()));
     f.grad(&[0.5, 0.9]).unwrap();
     let explanation = f.explain().unwrap();
@@ -437,12 +437,12 @@ fn loops_that_stay_open_say_why() {
         text.contains(&format!("; {reason}\n")) && text.contains("no closed form at "),
         "{text}"
     );
-    assert!(text.contains("  φ_L of what is carried: as before at "), "{text}");
-    assert!(text.contains("the φs: 3 seen, 1 gone, 2 left\n"), "{text}");
+    assert!(text.contains("  φ_L of carried values: unchanged at "), "{text}");
+    assert!(text.contains("the φs: 3 recorded, 1 removed, 2 remaining\n"), "{text}");
 }
 
 #[test]
-fn each_phi_that_was_seen_has_one_fate() {
+fn each_recorded_phi_has_one_outcome() {
     // The sums over the data are known in a call alone, before the `while`.
     let data: Vec<f64> = (0..120).map(|i| (0.7 * f64::from(i)).sin() + 0.3).collect();
     #[traced]
@@ -469,5 +469,8 @@ fn each_phi_that_was_seen_has_one_fate() {
     let numbers = summary.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
     let numbers: Vec<usize> = numbers.collect();
     assert_eq!(numbers[0], numbers[1..].iter().sum::<usize>(), "{text}");
-    assert!(summary.contains("6 seen") && summary.contains(" moved"), "{text}");
+    assert!(
+        summary.contains("6 recorded") && summary.contains(" no longer differentiated"),
+        "{text}"
+    );
 }

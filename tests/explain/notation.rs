@@ -6,15 +6,19 @@ use phigrad::internals::op::Op;
 use phigrad::internals::ssa::{Builder, Folding, Graph, parse};
 use phigrad::{Tape, Var};
 
-/// What is told of steps that return `last`, over two inputs.
-fn told(steps: &str, last: &str) -> String {
+/// The program of steps over two inputs that return `last`.
+fn shown(steps: &str, last: &str) -> String {
     let text = format!(
         "graph active 2 inactive 1\nv3 = const -2\nv4 = const 1.5\nb0:\n{steps}  return {last}\n"
     );
     let graph = parse(&text).unwrap();
-    let told = program(&graph);
-    assert!(told.latex.matches('{').count() == told.latex.matches('}').count(), "{}", told.latex);
-    told.text.strip_prefix("return ").unwrap_or(&told.text).to_owned()
+    let shown = program(&graph);
+    assert!(
+        shown.latex.matches('{').count() == shown.latex.matches('}').count(),
+        "{}",
+        shown.latex
+    );
+    shown.text.strip_prefix("return ").unwrap_or(&shown.text).to_owned()
 }
 
 #[test]
@@ -42,12 +46,12 @@ fn terms_have_the_parentheses_they_need() {
         ("  v5 = mul_add v0 v1 v2\n  v6 = exp_m1 v5\n", "e^(x₀·x₁ + d₀) − 1"),
         ("  v5 = min v0 v1\n  v6 = asin v5\n", "arcsin(min(x₀, x₁))"),
     ] {
-        assert_eq!(told(steps, "v6"), expected, "{steps}");
+        assert_eq!(shown(steps, "v6"), expected, "{steps}");
     }
 }
 
 #[test]
-fn every_primitive_is_told() {
+fn every_primitive_has_a_notation() {
     for &op in Op::ALL {
         let mut builder = Builder::new(3, 0, Folding::Exact);
         let mut args: Vec<_> = (0..op.arity()).map(|i| builder.input(i)).collect();
@@ -56,16 +60,16 @@ fn every_primitive_is_told() {
         }
         let node = builder.apply(op, &args);
         builder.finish_block(&[node]);
-        let told = program(&builder.into_graph());
-        assert!(told.text.contains("x₀") && told.latex.contains("x_{0}"), "{op}: {told}");
+        let shown = program(&builder.into_graph());
+        assert!(shown.text.contains("x₀") && shown.latex.contains("x_{0}"), "{op}: {shown}");
     }
 }
 
 #[test]
-fn what_is_large_and_used_twice_gets_a_name() {
+fn large_terms_that_are_used_twice_get_names() {
     let steps =
         "  v5 = mul v0 v1\n  v6 = sin v5\n  v7 = add v6 v2\n  v8 = exp v7\n  v9 = mul v7 v8\n";
-    assert_eq!(told(steps, "v9"), "t₁ = sin(x₀·x₁) + d₀\nreturn t₁·e^t₁");
+    assert_eq!(shown(steps, "v9"), "t₁ = sin(x₀·x₁) + d₀\nreturn t₁·e^t₁");
 }
 
 #[test]
@@ -90,14 +94,14 @@ fn descent() -> Graph {
 }
 
 #[test]
-fn loops_say_how_often_and_what_they_carry() {
+fn loops_show_trip_counts_and_carried_values() {
     let expected = "loop at most 5 times in i, with w from 0\n  t₁ = x₀·w − d_i\n  \
-                    if t₁ < 0.5\n    leave the loop\n  else\n    w ← t₁\nreturn w";
+                    if t₁ < 0.5\n    exit the loop\n  else\n    w ← t₁\nreturn w";
     assert_eq!(program(&descent()).text, expected);
 }
 
 #[test]
-fn what_is_carried_is_assigned_at_once() {
+fn carried_values_are_assigned_together() {
     let text = "graph active 2 inactive 0\nv2 = const 0\nv3 = const 9\nv6 = iteration r0\nb0:\n  \
                 v11 v12 = region r0 b1 bound 10 entries v4=v2 v5=v0\n  \
                 v13 = add v11 v12\n  return v13\nb1:\n  v7 = mul v6 v1\n  v8 = sub v4 v7\n  \
@@ -108,7 +112,7 @@ fn what_is_carried_is_assigned_at_once() {
 }
 
 #[test]
-fn long_tables_are_cut() {
+fn long_tables_are_truncated() {
     let text = "graph active 1 inactive 0\nv1 = const 0.0\nv2 = const 8.0\nv4 = iteration r0\n\
                 a0 = constants 0.0 1.0 1.0 1.0 1.0 2.0 3.0 4.0 5.0\ni0 = a0 base 0 r0*1\n\
                 b0:\n  v11 = region r0 b1 bound 9 entries v3=v1\n  return v11\n\
@@ -119,7 +123,7 @@ fn long_tables_are_cut() {
 }
 
 #[test]
-fn latex_has_one_raised_sign_at_most() {
+fn latex_has_no_double_superscripts() {
     let latex = |steps: &str| {
         let text = format!("graph active 2 inactive 0\nv2 = const 2\nb0:\n{steps}  return v4\n");
         program(&parse(&text).unwrap()).latex
@@ -128,14 +132,14 @@ fn latex_has_one_raised_sign_at_most() {
     assert!(quotient.contains("\\left(\\frac{x_{0}}{x_{1}}\\right)^{2}"), "{quotient}");
     let power = latex("  v3 = exp v0\n  v4 = powi v3 v2\n");
     assert!(power.contains("\\left(e^{x_{0}}\\right)^{2}"), "{power}");
-    // So has what a number was in another iteration.
+    // Values of other iterations have brackets.
     let past = "graph active 1 inactive 0\nv1 = const 3\na0 = saved v4\ni0 = a0 base 2\n\
                 v3 = iteration r0\nb0:\n  v6 = region r0 b1 bound 4 entries v2=v0\n  \
                 v7 = element i0\n  v8 = mul v7 v7\n  return v8\nb1:\n  v4 = sin v2\n  \
                 v5 = lt v3 v1\n  return v5 v4 v4\n";
-    let told = program(&parse(past).unwrap());
-    assert!(told.latex.contains("t_{1}\\left[2\\right]^{2}"), "{}", told.latex);
-    assert!(told.text.ends_with("\nwhere t₁[i] is t₁ in iteration i, the first being 0"), "{told}");
+    let shown = program(&parse(past).unwrap());
+    assert!(shown.latex.contains("t_{1}\\left[2\\right]^{2}"), "{}", shown.latex);
+    assert!(shown.text.ends_with("\nwhere t₁[i] is t₁ in iteration i, counted from 0"), "{shown}");
 }
 
 /// w ← sin(w) while `condition`, from x₀.
@@ -148,20 +152,18 @@ fn while_loop(condition: &str) -> String {
 }
 
 #[test]
-fn decisions_read_as_they_are_made() {
-    let head = "loop (seen at most 10 times) in i, with w from x₀\n";
-    // Of the new value, before it is assigned.
-    let expected =
-        format!("{head}  this is the last iteration unless sin(w) > x₁\n  w ← sin(w)\nreturn w");
+fn loop_conditions_name_old_and_new_values() {
+    let head = "loop (recorded at most 10 times) in i, with w from x₀\n";
+    // A condition on the new value, before it is assigned.
+    let expected = format!("{head}  last iteration unless sin(w) > x₁\n  w ← sin(w)\nreturn w");
     assert_eq!(while_loop("gt v4 v1"), expected);
-    // Of the old one.
-    let expected =
-        format!("{head}  this is the last iteration unless w > x₁\n  w ← sin(w)\nreturn w");
+    // A condition on the old value.
+    let expected = format!("{head}  last iteration unless w > x₁\n  w ← sin(w)\nreturn w");
     assert_eq!(while_loop("gt v2 v1"), expected);
 }
 
 #[test]
-fn what_is_left_out_is_not_collected() {
+fn terms_with_omitted_parts_are_not_combined() {
     // Two values of a loop begin alike: a·b is no square of one, and a − b is not zero.
     let text = "graph active 2 inactive 0\nv2 = const 0\nv3 = const 9\nv6 = iteration r1\nb0:\n  \
                 v4 = gt v1 v2\n  v18 = region r0 b1\n  return v18\nb1:\n  branch v4 b2 b3\n\
@@ -183,18 +185,18 @@ fn loops_of_a_function_that_is_called_twice_have_forms_of_their_own() {
     let forms: Vec<Vec<&str>> = explanation
         .loops
         .iter()
-        .map(|told| {
-            let own = told.forms.iter().filter(|form| form.at == told.at);
+        .map(|shown| {
+            let own = shown.forms.iter().filter(|form| form.at == shown.at);
             own.map(|form| form.form.text.as_str()).collect()
         })
         .collect();
-    let left = "φ_L'(p, d) = d after the last iteration: the loop is left there only";
+    let left = "φ_L'(p, d) = d after the last iteration, the only exit";
     let form =
         |p: &str, a: &str| format!("a^100·p + b·Σ_{{j<100}} a^j, where p = {p}, a = {a}, b = 1");
     let expected = [form("x₀", "x₁"), form("sin(0.01·φ_L'(x₀, …))", "x₂")];
     assert_eq!(forms, expected.each_ref().map(|form| vec![form.as_str(), left]));
     let places: Vec<u32> =
-        explanation.loops.iter().map(|told| told.at.as_ref().unwrap().nth).collect();
+        explanation.loops.iter().map(|shown| shown.at.as_ref().unwrap().nth).collect();
     assert_eq!(places, [0, 1]);
 }
 

@@ -1,12 +1,12 @@
-//! Formulas that are shown to people are true: the gradient's text is read again and
-//! evaluated, and comes to what the tape computes.
+//! Display forms are correct: the text of the gradient is parsed and evaluated, and equals that of
+//! the tape.
 
 use std::collections::HashMap;
 
 use phigrad::internals::{LoopForm, Tuning};
 use phigrad::{Tape, Var, traced};
 
-/// What names stand for.
+/// The values of names.
 type Values = HashMap<String, f64>;
 
 /// Reads the text of a formula, as far as gradients without loops need it.
@@ -163,7 +163,7 @@ fn evaluated(text: &str, values: &Values) -> f64 {
     value
 }
 
-/// The derivatives that `gradient` says there are at `x`.
+/// The derivatives at `x` by the text of `gradient`.
 fn shown(gradient: &str, x: &[f64]) -> Vec<f64> {
     let below = |number: usize| -> String {
         let digit = |c: char| char::from_u32(0x2080 + c.to_digit(10).unwrap()).unwrap();
@@ -207,7 +207,7 @@ fn check(name: &str, f: impl Fn(&[Var]) -> Var, points: &[&[f64]]) {
 }
 
 #[test]
-fn gradients_of_closed_forms_are_what_they_say() {
+fn shown_gradients_of_closed_forms_evaluate_to_the_tapes() {
     let data: Vec<f64> = (0..100).map(|i| (0.7 * f64::from(i)).sin() + 0.3).collect();
     let sum = |x: &[Var]| (0..100).fold(x[0], |s, i| s + x[1] * f64::from(i * i));
     check("index", sum, &[&[0.5, 0.25], &[-3.0, 2.0]]);
@@ -232,7 +232,7 @@ fn gradients_of_closed_forms_are_what_they_say() {
 }
 
 #[test]
-fn gradients_of_branches_are_what_they_say() {
+fn shown_gradients_of_branches_evaluate_to_the_tapes() {
     #[traced]
     fn branches(x: &[Var]) -> Var {
         let y = x[0] + x[1] * x[2];

@@ -1,13 +1,12 @@
-//! Formulas as users write them: over wide ranges of inputs kernels are no less accurate
-//! than the tape, against numbers of twice the precision, alone and together with
-//! gradients.
+//! Formulas of user programs: over wide ranges of inputs kernels are no less accurate than the tape,
+//! against a double-double reference, for values alone and with gradients.
 
 use crate::common::functions::Real;
 use crate::common::numbers::{Dual, Wide};
 use crate::common::ulp::{neighbours, ulp};
 use phigrad::{Recorded, Tape, Var};
 
-/// A formula, the same in a form that does not cancel, and where it is tried.
+/// A formula, an equal form that does not cancel, and the points at which it is tested.
 struct Formula {
     name: &'static str,
     run: fn(&[Var]) -> Var,
@@ -78,7 +77,7 @@ fn mixed(count: usize) -> Vec<Vec<f64>> {
                 .collect::<Vec<f64>>(),
         );
     }
-    // Near to one another, at all sizes.
+    // Close to each other, at all sizes.
     for &size in &sizes {
         for sign in [1.0, -1.0] {
             all.push((0..count).map(|i| sign * size + 1e-3 * (i as f64).sin()).collect());
@@ -309,12 +308,12 @@ fn compiled(run: fn(&[Var]) -> Var, at: &[f64], all: &[Vec<f64>]) -> Recorded<fn
     f
 }
 
-/// The derivatives and the value, each with what is missing in its digits.
+/// The derivatives and the value, each with its low-order word.
 fn parts(exact: Dual, inputs: usize) -> Vec<Wide> {
     (0..inputs).map(|i| exact.wide_slope(i)).chain([exact.wide()]).collect()
 }
 
-/// What is smaller has lost digits on the way, or all of them.
+/// Smaller numbers may have lost digits to underflow.
 const TINY: f64 = f64::MIN_POSITIVE;
 
 fn check(formula: &Formula) -> Vec<String> {
@@ -344,7 +343,7 @@ fn check(formula: &Formula) -> Vec<String> {
         let alone = flat((kernel.eval(x).unwrap(), kernel.grad(x).unwrap()));
         for got in [both, alone] {
             for (part, ((&exact, &taped), &got)) in exact.iter().zip(&taped).zip(&got).enumerate() {
-                // Beyond what has an exact value, or is right although the tape is not.
+                // The exact value is out of range, or the result is right although the tape is not.
                 let bound = match (exact.0.is_finite(), taped.is_finite()) {
                     (false, _) => continue,
                     (true, false) if !got.is_finite() => continue,

@@ -69,7 +69,7 @@ fn the_factor_cancels_with_the_derivative_of_the_logarithm() {
     assert!((values(&gradient, &[0.3])[0] - exact).abs() < 4e-15);
 }
 
-/// Whether the value and the gradient of `text` at `x` are those.
+/// Asserts the value and the gradient of `text` at `x`.
 fn assert_value_and_gradient(text: &str, x: &[f64], value: f64, partials: &[f64]) {
     let graph = parse(text).unwrap();
     let close = |a: f64, b: f64| (a - b).abs() <= 1e-15 * b.abs();
@@ -95,7 +95,7 @@ fn stable_forms_survive_large_operands() {
 }
 
 #[test]
-fn what_a_comparison_depends_on_keeps_its_bits() {
+fn the_control_slice_keeps_its_bits() {
     // The difference of squares is compared, so it stays as it is.
     let text = "graph active 2 inactive 0\nv2 = const 0.0\nb0:\n  v3 = mul v0 v0\n  v4 = mul v1 v1\n  \
                 v5 = sub v3 v4\n  v6 = gt v5 v2\n  guard v6\n  return v5\n";
@@ -105,13 +105,13 @@ fn what_a_comparison_depends_on_keeps_its_bits() {
 }
 
 #[test]
-fn bounds_keep_what_cannot_overflow() {
+fn bounded_exponentials_keep_their_form() {
     // A guard bounds the exponent, which may be NaN.
     let text = "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const 40.0\nb0:\n  v3 = gt v0 v2\n  \
                 guard not v3\n  v4 = exp v0\n  v5 = add v4 v1\n  v6 = ln v5\n  return v6\n";
     let graph = parse(text).unwrap();
     assert_eq!(simplified(&graph, Stage::Final), graph);
-    // Here the bound may be NaN, and tells nothing.
+    // This bound may be NaN, and implies nothing.
     let text = "graph active 2 inactive 0\nv2 = const 1.0\nb0:\n  v3 = gt v0 v1\n  guard not v3\n  \
                 v4 = exp v0\n  v5 = add v4 v2\n  v6 = ln v5\n  return v6\n";
     let stable = simplified(&parse(text).unwrap(), Stage::Final);
@@ -123,8 +123,8 @@ fn bounds_keep_what_cannot_overflow() {
 }
 
 #[test]
-fn guards_of_a_replayed_loop_bound_what_is_seen_of_it() {
-    // The derivative is in another loop, and uses what the first one has saved.
+fn guards_of_a_replayed_loop_bound_its_values() {
+    // The derivative is in another loop, and reads values that the first one has saved.
     let text = "graph active 1 inactive 0\nv1 = const 0.0\nv2 = const 1.0\nv3 = const 40.0\n\
                 v4 = const 99.0\nv5 = iteration r0\nb0:\n  v14 = region r0 b1 bound 100 entries v6=v1\n  \
                 return v14\nb1:\n  v7 = mul v0 v5\n  v8 = gt v7 v3\n  guard not v8\n  v9 = exp v7\n  \
@@ -158,7 +158,7 @@ fn sum_of_products(factor: &str) -> String {
 }
 
 #[test]
-fn common_factors_are_taken_out_where_the_sum_can_be_hoisted() {
+fn common_factors_are_taken_out_of_hoisted_sums() {
     let graph = parse(&sum_of_products("v1")).unwrap();
     let simple = hoist(&simplified(&graph, Stage::Final)).to_string();
     let (before, body) = simple.split_once("b1:").unwrap();
@@ -168,7 +168,7 @@ fn common_factors_are_taken_out_where_the_sum_can_be_hoisted() {
         (1, 1, 1),
         "{simple}"
     );
-    // What the loop carries is not bounded, and neither is its sum.
+    // The carried value is not bounded, and neither is its sum.
     let graph = parse(&sum_of_products("v14")).unwrap();
     let simple = simplified(&graph, Stage::Final).to_string();
     assert_eq!(count(&simple, "mul"), 2, "{simple}");

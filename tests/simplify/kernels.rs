@@ -1,10 +1,10 @@
-//! Formulas as users write them, in kernels: no less accurate than on the tape, and
-//! finite where the tape is.
+//! Formulas of user programs in kernels: no less accurate than on the tape, and finite where the tape
+//! is.
 
 use crate::common::ulp::ulp;
 use phigrad::{Recorded, Tape, Var};
 
-/// A formula, and its value and gradient by hand in a form that is accurate.
+/// A formula, with accurate hand-written forms of its value and gradient.
 struct Formula {
     name: &'static str,
     run: fn(&[Var]) -> Var,
@@ -121,7 +121,7 @@ fn kernels_are_no_less_accurate_than_the_tape() {
             let parts = parts.map(|((&exact, &taped), &got)| (exact, taped, got));
             for (exact, taped, got) in parts.chain([(value, taped.0, got.0)]) {
                 if taped.is_finite() {
-                    // The forms by hand round, too.
+                    // The hand-written forms have rounding errors, too.
                     let bound = 4.0 * (taped - exact).abs() + 6.0 * ulp(exact);
                     assert!(
                         (got - exact).abs() <= bound,
@@ -135,7 +135,7 @@ fn kernels_are_no_less_accurate_than_the_tape() {
 }
 
 #[test]
-fn kernels_survive_what_overflows_on_the_tape() {
+fn kernels_are_finite_where_the_tape_overflows() {
     let softplus = compiled(|x| (x[0].exp() + 1.0).ln(), &[0.5]);
     let calls = softplus.report().kernel_calls;
     assert_eq!(softplus.value_and_grad(&[800.0]).unwrap(), (800.0, vec![1.0]));

@@ -7,7 +7,7 @@ use phigrad::internals::soi::divide;
 use phigrad::internals::ssa::{Graph, parse};
 use phigrad::{Tape, Var};
 
-/// So many losses of a logistic regression, each with its own input, and their sum.
+/// The sum of `count` losses of a logistic regression, each with its own input.
 fn losses(count: usize) -> Graph {
     let mut text = format!("graph active {count} inactive 0\nv{count} = const 1.0\nb0:\n");
     let mut next = count + 1;
@@ -46,7 +46,7 @@ fn work(graph: &Graph) -> (usize, usize) {
 }
 
 #[test]
-fn work_is_in_proportion_to_the_number_of_segments() {
+fn work_is_proportional_to_the_number_of_segments() {
     let (nodes, small) = work(&losses(100));
     assert_eq!(nodes, 499);
     for factor in [4, 16] {
@@ -70,13 +70,13 @@ fn work_is_limited_for_each_segment() {
     assert!(runs.len() > 10);
     for run in runs {
         assert!(run.nodes <= Tuning::default().simplified && run.iterations <= 3, "{run:?}");
-        // Leaves and constants are terms, too, and the last rule adds what it makes.
+        // Leaves and constants are terms, too, and the last rule may exceed the limit.
         assert!(run.terms <= 3 * (2 * run.nodes) + 64, "{run:?}");
     }
 }
 
 #[test]
-fn all_threads_find_the_same() {
+fn all_threads_get_the_same_result() {
     let graph = losses(50);
     let expected = simplified(&graph);
     assert!(expected.runs.iter().any(|run| run.improved));
@@ -88,9 +88,9 @@ fn all_threads_find_the_same() {
     });
 }
 
-/// Of this function simplification did not come to an end.
+/// A function whose ranges would be widened without end.
 #[test]
-fn ranges_of_terms_that_are_made_of_themselves_settle() {
+fn ranges_of_recursive_terms_terminate() {
     fn f(x: &[Var]) -> Var {
         let (mut s, mut rate) = (x[0], x[1]);
         for _ in 0..45 {

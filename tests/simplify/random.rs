@@ -1,5 +1,5 @@
-//! Simplification of segments on random graphs: the result is one that the verifier
-//! accepts, means the same, decides the same, and is the same from run to run.
+//! Simplification of random graphs: the verifier accepts the result, its values and comparisons are
+//! the same, and runs are deterministic.
 
 use crate::common::graphs::GraphRecipe;
 use phigrad::check::{Tolerance, close};
@@ -34,7 +34,7 @@ fn assert_agree(graph: &Graph, other: &Graph, inputs: &[f64]) {
 }
 
 #[test]
-fn simplified_graphs_and_their_gradients_mean_the_same() {
+fn simplified_graphs_keep_values_and_gradients() {
     let recipe = GraphRecipe { loops: 0.25, elements: 0.1, sums: 0.05, ..GraphRecipe::default() };
     for seed in 0..150 {
         let mut random = Random::new(seed);

@@ -1,7 +1,6 @@
-//! Each rewrite rule on numbers: an instance of its left-hand side, with guards that say what is
-//! known of the letters, is simplified. The result is about as accurate as the original, against
-//! multiple precision, finite where that is, and NaN where an operand is; and without the facts
-//! that it needs a rule does nothing.
+//! Each rewrite rule on numbers: an instance of its left-hand side, with guards that imply ranges of
+//! the variables, is simplified. The result is about as accurate as the original, against multiple
+//! precision, finite where that is, and NaN if an operand is. Without its facts a rule does nothing.
 
 use dashu_float::FBig;
 use dashu_float::round::mode::HalfEven;
@@ -47,7 +46,7 @@ impl Tree {
     }
 }
 
-/// What guards say of each letter: its bounds.
+/// The bounds of each variable that guards imply.
 type Scenario = fn(char) -> [f64; 2];
 
 const ANY: [f64; 2] = [f64::NEG_INFINITY, f64::INFINITY];
@@ -63,13 +62,13 @@ const SCENARIOS: &[Scenario] = &[
 ];
 const CONSTANTS: &[[f64; 2]] = &[[1.5, 0.5], [2.5, 3.0], [-0.75, 2.0], [0.5, 1.25]];
 
-/// Rules that pay in company only.
+/// Rules that lower the cost only together with others.
 const IN_COMPANY: &[(&str, &str)] = &[
     ("magnitude-of-difference", "(add (abs (sub ?a ?b)) (abs (sub ?b ?a)))"),
     ("common-divisor", "(add (div ?a ?b) (div ?c ?b))"),
 ];
 
-/// An instance of a left-hand side, and what simplification makes of it.
+/// An instance of a left-hand side, and its simplified form.
 struct Instance {
     tree: Tree,
     /// The inputs.
@@ -160,7 +159,7 @@ impl Instance {
                 None => text.constant(constants.unwrap()[usize::from(name == 'm')]),
             };
         let output = text.tree(&tree, &value);
-        // With a choice that becomes its arm, so that there is an e-graph.
+        // With a select that becomes its arm, so that an e-graph is built.
         let output = text.step(format!("select v0 {output} {output}"));
         let original = text.graph(&output);
         let segments = divide(&original, 200);
@@ -178,7 +177,7 @@ impl Instance {
         term(&self.original, arm) != term(&self.simplified, output(&self.simplified))
     }
 
-    /// The values of the original and of what it is simplified to.
+    /// The values of the original and of the simplified form.
     fn values(&self, inputs: &[f64]) -> [f64; 2] {
         [&self.original, &self.simplified].map(|graph| match interpret(graph, inputs) {
             Outcome::Values(values) => values[0],
@@ -186,7 +185,7 @@ impl Instance {
         })
     }
 
-    /// How far both values are from the exact one, if there is one.
+    /// The errors of both values against the exact one, if there is one.
     fn errors(&self, inputs: &[f64]) -> Option<[f64; 2]> {
         let (_, exact) = self.exact(&self.tree, inputs)?;
         let distance = |x: f64| (exact.clone() - precise(x)).to_f64().value().abs();
@@ -217,7 +216,7 @@ impl Instance {
     }
 }
 
-/// What `node` is computed from, whatever the numbers of nodes and the order of factors are.
+/// The expression of `node`, independent of node ids and the order of factors.
 fn term(graph: &Graph, node: Node) -> String {
     match graph.nodes[node].def {
         Def::Apply(op, _) => {
@@ -241,7 +240,7 @@ fn precise(x: f64) -> Precise {
     FBig::try_from(x).unwrap().with_precision(BITS).value()
 }
 
-/// `op` of these numbers, where it is no infinity or NaN.
+/// `op` of these numbers, if it is finite.
 fn applied(op: Op, args: &[Precise]) -> Option<Precise> {
     let (a, b) = (&args[0], args.get(1).unwrap_or(&args[0]));
     let zero = precise(0.0);
@@ -352,7 +351,7 @@ fn rules_are_accurate_where_they_hold() {
                 assert!(old.to_bits() == new.to_bits() || old.is_nan(), "{name} {inputs:?}");
             }
             let Some([_, error]) = instance.errors(&inputs) else { continue };
-            // The tape's error at one point may be small by accident.
+            // The tape may happen to be exact at one point.
             let near = [0.0, -2e-16, 2e-16, -3e-9, -1e-9, 1e-9, 2e-9].map(|step| {
                 let inputs = inputs.iter().zip(&instance.bounds);
                 let inputs = inputs.map(|(x, [lower, upper])| (x + x * step).clamp(*lower, *upper));
@@ -369,7 +368,7 @@ fn rules_are_accurate_where_they_hold() {
 }
 
 #[test]
-fn rules_make_no_infinities_and_forget_no_nan() {
+fn rules_add_no_infinities_and_propagate_nan() {
     let sizes = [
         0.0,
         5e-324,

@@ -1,4 +1,4 @@
-//! One family under the contract: its points, who served them, and what is judged.
+//! Examination of one family: its points, the executors that compute results, and their verdicts.
 
 use std::time::Instant;
 
@@ -13,17 +13,17 @@ use super::reference::{exact, output_at_start};
 use super::served::{Results, Server};
 use super::summary::Summary;
 
-/// The reference is computed in two ways at one of so many points.
+/// The reference is confirmed by a second computation at one of this many points.
 const CONFIRMED: usize = 100;
 
 /// The results that are judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Source {
-    /// Those of kernels with closed forms.
+    /// Results of kernels with closed forms.
     Kernel,
-    /// The same with a planted error: each partial is another input's.
+    /// Results of kernels with a planted error: each partial is that of another input.
     WrongPartials,
-    /// Those that the contract accepts from binary powering in double-double arithmetic.
+    /// Results that the contract accepts from binary powering in double-double arithmetic.
     Prototype(Bound),
 }
 
@@ -40,10 +40,10 @@ pub enum Bound {
 pub trait Examined: Sync {
     fn title(&self) -> String;
 
-    /// Whether its loop is a power of an affine map.
+    /// True if its loop is a power of an affine map.
     fn is_affine(&self) -> bool;
 
-    /// Judges about so many points.
+    /// Judges about `points` points.
     fn examine(&self, points: usize, source: Source) -> Summary;
 }
 
@@ -80,7 +80,7 @@ fn seeded(family: &impl Family, trips: usize) -> Random {
     Random::new(seed)
 }
 
-/// A point whose number of iterations is certain, and that number.
+/// A point whose trip count does not depend on rounding, and the trip count.
 fn draw(family: &impl Family, trips: usize, random: &mut Random) -> (Vec<f64>, usize) {
     loop {
         let point = family.point(trips, random);
@@ -154,7 +154,7 @@ fn examine_trips(
         match source {
             Source::Kernel => {}
             Source::WrongPartials => {
-                // Of one partial the sign is wrong.
+                // The sign of one partial is wrong.
                 let partials = &mut results.kernel[..family.inputs()];
                 partials.rotate_left(1);
                 partials[0] = -partials[0];
@@ -171,8 +171,8 @@ fn examine_trips(
         judge_point(summary, &results, &truth, &floors, accepted, |component| {
             format!("n = {trips}, {} steps, component {component} at {point:?}", steps)
         });
-        // Sums in working precision, and the loops that serve where a routine rejects, have no error
-        // bound of their own: they are as accurate as the tape is, unless that is right by chance.
+        // Sums in working precision and fallback loops have no error bound: they are as accurate as
+        // the tape, but for points at which the tape happens to be exact.
         let has_bound = !server.has_sums_without_bound() && accepted != Some(false);
         if summary.violations > before && source == Source::Kernel && !has_bound {
             let on_tape = |point: &[f64]| server.on_tape(point);
@@ -240,7 +240,7 @@ fn confirm(family: &impl Family, (trips, steps): (usize, usize), point: &[f64], 
 }
 
 /// The error that four times the tape's largest error at nearby points allows for each component.
-/// A tape that is right by chance at one point is not at the others.
+/// A tape that happens to be exact at one point is not so at the others.
 fn allowed_nearby(
     family: &impl Family,
     (trips, steps): (usize, usize),

@@ -1,6 +1,6 @@
 //! The accuracy contract of closed forms as one function.
 //!
-//! With t the error of the tape, a result may be off by `4·t + 4 ulp` plus the floor of the
+//! With t the error of the tape, the error of a result may be `4·t + 4 ulp` plus the floor of the
 //! contract: 2⁻⁷⁵ of the effect of a relative change. The size of that effect is
 //! `s = max(|y|, |z0|)`. For a whole program y is its value, and z0 the value that it would have
 //! without any iteration: the programs of the suite are thin loops, and their outputs are affine in
@@ -40,7 +40,7 @@ impl Component {
     }
 }
 
-/// Whether a closed form may return `value`, the error of which is at most `bound`.
+/// True if a closed form may return `value`, whose error is at most `bound`.
 pub fn is_accepted(value: f64, bound: f64, floor: f64) -> bool {
     let size = value.abs();
     let is_small = bound <= 2f64.powi(-51) * size || bound <= floor || size + bound <= LEAST;
@@ -134,7 +134,7 @@ mod tests {
                 assert!(is_caught(exact, wrong, floor), "{wrong} for {exact}");
             }
         }
-        // Beyond the floor of 2⁻⁷⁵ by 2¹⁰.
+        // Above the floor of 2⁻⁷⁵ by a factor of 2¹⁰.
         let floor = Component::Value.floor(1.0);
         assert!(is_caught(0.0, 2f64.powi(-65), floor));
         assert!(is_caught(1e-30, 1e-30 + 2f64.powi(-65), floor));

@@ -1,26 +1,28 @@
-//! Closed forms keep the accuracy contract: a table of programs, each with seeded inputs, served by
-//! the tape, by kernels with closed forms and by kernels without, and judged against multiple
+//! Closed forms keep the accuracy contract: a table of programs, each with seeded inputs, run on
+//! the tape, in kernels with closed forms and in kernels without, and judged against multiple
 //! precision.
 //!
-//! - `number`: what programs compute with. `families`: the programs and their inputs.
-//! - `arithmetic`, `reverse`, `affine`, `reference`: exact values and partials.
-//! - `judge`: the contract as one function. `served`: who computes a result.
-//! - `examine`, `summary`: one family, and the table of all. `bounded`, `planted`: planted errors.
+//! - `number`: the numbers of programs; `families`: the programs and their inputs
+//! - `arithmetic`, `reverse`, `affine`, `reference`: exact values and partials
+//! - `judge`: the contract as one function; `served`: the three executors
+//! - `examine`, `summary`: one family, and the table of all families
+//! - `bounded`, `planted`: planted errors
 //!
-//! `cargo test --release --test contract -- --nocapture` prints the table, and the first violations
+//! `cargo test --release --test closed_forms contract -- --nocapture` prints the table, and the
+//! first violations
 //! of each family; `-- --ignored` takes ten times as many points. `PHIGRAD_CONTRACT_FAMILY` selects
 //! families by a part of their names. With t the error of the tape, the columns are:
 //!
 //! - `worst`: the largest error among accurate results, in units of 4 t + 4 ulp;
-//! - `floor`: the components that are right to the floor of the contract only;
-//! - `unmeas`: those for which the tape is not finite;
-//! - `as loop`: those that violate the contract and have the bits of the loop's result;
-//! - `loop >`: those of the kernel without closed forms that violate it;
+//! - `floor`: components that are accurate only with the floor of the contract;
+//! - `unmeas`: components for which the tape is not finite;
+//! - `as loop`: components that violate the contract and have the bits of the loop's result;
+//! - `loop >`: components of the kernel without closed forms that violate it;
 //! - `viol`, `largest`: violations, and the largest of them in units of the allowed error;
-//! - `chance`: results of sums in working precision beyond 4 t + 4 ulp that four times the tape's
+//! - `chance`: results of sums in working precision above 4 t + 4 ulp that four times the tape's
 //!   error at nearby points allows;
 //! - `reject`: points at which a closed form is known to be rejected;
-//! - `forms`, `kernel`: formulas that were applied, the share of calls that a kernel served;
+//! - `forms`, `kernel`: rules that were applied, and the share of calls that a kernel served;
 //! - `compile`, `time`: the times of compilation and of the whole family.
 
 mod affine;

@@ -1,5 +1,5 @@
-//! What the programs compute with: variables of the tape, plain numbers, and the numbers of the
-//! reference.
+//! The numbers that programs compute with: variables of the tape, plain numbers, and the numbers of
+//! the reference.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 

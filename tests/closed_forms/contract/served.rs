@@ -1,4 +1,4 @@
-//! Who computes a result: the tape, a kernel with closed forms, a kernel whose loops stay loops.
+//! The three executors of a program: the tape, a kernel with closed forms, a kernel without.
 
 use std::panic::Location;
 
@@ -10,7 +10,7 @@ use phigrad::internals::ssa::{Folding, Graph, accepts_calls, simplify};
 use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{RecordedWith, Tape, TapeBuilder, Var};
 
-/// One program and trip count, recorded for each that serves.
+/// One program and trip count, recorded for each executor.
 pub struct Server<F> {
     inputs: usize,
     tape: RecordedWith<F>,
@@ -24,7 +24,7 @@ struct Kernels<F> {
     graph: Graph,
 }
 
-/// Partials, and at last the value, from each that serves.
+/// Partials, and at last the value, from each executor.
 pub struct Results {
     pub tape: Vec<f64>,
     pub kernel: Vec<f64>,
@@ -67,7 +67,7 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
         Server { kernels: Some(Kernels { closed, loops, graph }), ..Server::new(program, inputs) }
     }
 
-    /// Without kernels the tape serves in their place.
+    /// If there is no kernel, the tape computes the result.
     pub fn call(&self, point: &[f64]) -> Results {
         let tape = self.on_tape(point);
         let [kernel, loops] = match &self.kernels {
@@ -83,12 +83,12 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
         call(&self.tape, self.inputs, point)
     }
 
-    /// How many calls a kernel has served of the function with closed forms.
+    /// The number of calls that the kernel with closed forms has served.
     pub fn kernel_calls(&self) -> u64 {
         self.kernels.as_ref().map_or(0, |kernels| kernels.closed.report().kernel_calls)
     }
 
-    /// Whether some of the closed forms are sums in working precision: no routine computes them.
+    /// True if some of the closed forms are sums in working precision, without a routine.
     pub fn has_sums_without_bound(&self) -> bool {
         let is_of_loop =
             |formula: &&Applied| matches!(formula.rule, Rule::C6 | Rule::C7 | Rule::C8 | Rule::C9);
@@ -100,8 +100,7 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
         })
     }
 
-    /// Whether the routines accept their operands at a point, rather than reject them in favour of
-    /// the loops; `None` without routines.
+    /// True if the routines accept the call at a point; `None` without routines.
     pub fn accepts(&self, point: &[f64]) -> Option<bool> {
         let graph = &self.kernels.as_ref()?.graph;
         if graph.calls.is_empty() || self.formulas() == 0 {
@@ -111,7 +110,7 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
         }
     }
 
-    /// How many formulas made closed forms.
+    /// The number of closed forms.
     pub fn formulas(&self) -> usize {
         self.kernels.as_ref().map_or(0, |kernels| kernels.closed.report().closed_forms.len())
     }

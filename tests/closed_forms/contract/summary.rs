@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::judge::Verdict;
 
-/// How many violations of a family are shown.
+/// The number of violations of a family that are shown.
 const SHOWN: usize = 4;
 
 /// The results of one family.
@@ -14,18 +14,18 @@ pub struct Summary {
     pub name: String,
     pub points: usize,
     pub components: usize,
-    /// The largest share of 4 t + 4 ulp among what is not a violation.
+    /// The largest share of 4 t + 4 ulp among components that do not violate the contract.
     pub worst: f64,
     pub below_floor: usize,
     pub unmeasured: usize,
-    /// Components that violate the contract, as they are in the loop.
+    /// Components that violate the contract with the bits of the loop's result.
     pub as_loop: usize,
     /// Components of the loop's own kernel that would violate it.
     pub loop_worse: usize,
     pub violations: usize,
-    /// How many times the allowed error the largest of these is.
+    /// The largest of these, in units of the allowed error.
     pub largest: f64,
-    /// Results of sums that four times the tape's error nearby allows, and here does not.
+    /// Results of sums that four times the tape's error allows at nearby points, but not here.
     pub by_chance: usize,
     /// Points at which the closed form is known to be rejected.
     pub rejected: usize,

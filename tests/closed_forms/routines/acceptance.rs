@@ -27,7 +27,7 @@ fn each_clause_accepts_up_to_its_bound() {
 }
 
 #[test]
-fn what_is_not_finite_is_rejected() {
+fn numbers_that_are_not_finite_are_rejected() {
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         for scale in [0.0, 1.0, bad] {
             assert!(!accepts(result(bad, 0.0), scale));

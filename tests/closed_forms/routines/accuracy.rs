@@ -1,10 +1,10 @@
-//! Bounds and accepted results against multiple precision, and planted errors.
+//! Error bounds and accepted results against multiple precision, and planted errors.
 
 use super::exact;
 use super::{Bounded, Random, is_accepted, power_of_ten, random, sign, violation};
 use phigrad::internals::numeric::{AffineMap, AffinePower, Instruction, Program, Slot, Trips};
 
-/// What a number of calls came to.
+/// The statistics of a number of calls.
 #[derive(Debug, Default)]
 struct Tally {
     calls: usize,

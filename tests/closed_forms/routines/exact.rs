@@ -36,7 +36,7 @@ impl Exact {
         Exact(&self.0 * &other.0)
     }
 
-    /// `self / other`, nothing for a divisor of zero.
+    /// `self / other`, `None` for a divisor of zero.
     pub fn over(&self, other: &Exact) -> Option<Exact> {
         (!other.is_zero()).then(|| Exact(&self.0 / &other.0))
     }
@@ -45,7 +45,7 @@ impl Exact {
         self.0 == <FBig>::ZERO
     }
 
-    /// How far the number is from `hi + lo` and from `hi`.
+    /// The distances of the number from `hi + lo` and from `hi`.
     pub fn errors(&self, result: Bounded) -> [f64; 2] {
         if !(result.hi.is_finite() && result.lo.is_finite()) {
             return [f64::INFINITY; 2];
@@ -93,7 +93,7 @@ impl Dual {
         Some(self.zip(other, quotient.clone(), |a, b| a.minus(&b.times(&quotient)).times(&inverse)))
     }
 
-    /// Nothing for an exponent that programs do not have.
+    /// `None` for an exponent that programs do not have.
     fn exp(&self) -> Option<Dual> {
         let is_zero = self.value.is_zero();
         let value = if is_zero { Exact::new(1.0) } else { Exact(self.value.0.exp()) };
@@ -101,7 +101,7 @@ impl Dual {
         is_small.then(|| self.zip(self, value.clone(), |a, _| a.times(&value)))
     }
 
-    /// Nothing for a radicand that is zero or negative.
+    /// `None` for a radicand that is zero or negative.
     fn sqrt(&self) -> Option<Dual> {
         let is_positive = self.value.to_f64() > 0.0;
         let value = is_positive.then(|| Exact(self.value.0.sqrt()))?;
@@ -149,8 +149,8 @@ fn load(map: &AffineMap, slots: &[Dual], directions: usize) -> Map {
     rows.map(|(row, offset)| row.iter().chain([offset]).map(entry).collect()).collect()
 }
 
-/// The outputs for inputs with derivatives; trip counts are read from `plain`. Nothing if there
-/// is a division by zero.
+/// The outputs for inputs with derivatives; trip counts are read from `plain`. `None` after a
+/// division by zero.
 pub fn evaluate(routine: &AffinePower, inputs: &[Dual], plain: &[f64]) -> Option<Vec<Dual>> {
     let directions = inputs.first().map_or(0, |input| input.partials.len());
     let mut slots: Vec<Dual> = Vec::new();
@@ -158,7 +158,7 @@ pub fn evaluate(routine: &AffinePower, inputs: &[Dual], plain: &[f64]) -> Option
         let at = |slot: &Slot| &slots[slot.index()];
         let value = match instruction {
             Instruction::Input(input) => inputs[*input as usize].clone(),
-            // As far off as it may be.
+            // The largest error within the bound.
             Instruction::Rounded(input) => {
                 let mut rounded = inputs[*input as usize].clone();
                 rounded.value = rounded.value.times(&Exact::new(1.0 - f64::EPSILON / 2.0));

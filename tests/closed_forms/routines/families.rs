@@ -1,8 +1,8 @@
-//! Loops that people write: none of these is rejected.
+//! Common loops of user programs: none of these is rejected.
 
 use super::{Random, is_accepted, power_of_ten, routine};
 
-/// One to 6,000 steps or so, as in programs.
+/// A trip count from one to about 6,000.
 const TRIPS: [f64; 9] = [33.0, 64.0, 100.0, 127.0, 300.0, 500.0, 1000.0, 2000.0, 5000.0];
 
 /// Asserts that no call of a routine is rejected. The number of steps is the last input.

@@ -28,7 +28,7 @@ fn routine(text: &str) -> AffinePower {
     text.parse().unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// What is wrong with a result, if anything: its bound does not hold, or it is accepted and
+/// The violation of a result, if any: its bound does not hold, or it is accepted although it is
 /// neither within 4 ulp nor below the floor.
 fn violation(result: Bounded, scale: f64, exact: &Exact) -> Option<String> {
     let [error, error_of_hi] = exact.errors(result);
@@ -47,7 +47,7 @@ fn violation(result: Bounded, scale: f64, exact: &Exact) -> Option<String> {
     None
 }
 
-/// Whether a call is accepted, by [`AffinePower::run`].
+/// True if [`AffinePower::run`] accepts the call.
 fn is_accepted(power: &AffinePower, inputs: &[f64]) -> bool {
     let mut results = vec![0.0; power.value_index(power.outputs().len())];
     power.run(inputs, true, &mut results);
@@ -55,7 +55,7 @@ fn is_accepted(power: &AffinePower, inputs: &[f64]) -> bool {
 }
 
 #[test]
-fn a_routine_says_what_it_is() {
+fn routines_report_their_sizes() {
     let text = "affine_power inputs 2 wrt x0 x1 : t0 = x0 | t1 = x1 | \
                 advance 3 states 2 matrix t0 - t1 t0 offset - t1 start t1 t0 outputs 1 0";
     let power = routine(text);

@@ -186,7 +186,7 @@ fn moments_add_up_in_double_double() {
     assert_eq!(routine.to_string(), text);
     assert_eq!((routine.inputs(), routine.results(), routine.name()), (4, 4, "moments"));
     let mut results = [0.0; 4];
-    // The square, less its high-order word, is what a square in working precision loses.
+    // The square minus its high-order word is the rounding error of a square in working precision.
     let x = 1.0 + f64::EPSILON;
     routine.run(&[x, -x * x, 0.0, 0.0], true, &mut results);
     assert_eq!(results[..3], [1.0, x.mul_add(x, -x * x), 0.0]);

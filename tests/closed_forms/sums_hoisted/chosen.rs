@@ -1,11 +1,11 @@
-//! Data that choose what is added: terms by branches on inactive inputs.
+//! Terms chosen by branches on inactive inputs.
 
 use phigrad::internals::{LoopForm, Tuning};
 use phigrad::{Tape, Var, traced};
 
 use super::{DATA, Program, data};
 
-/// Squares of what is left above a line, and of what is left below another one.
+/// Squares of residuals above a line, and of residuals below another one.
 #[traced]
 fn sided(x: &[Var], d: &[Var]) -> Var {
     let mut all = x[0] * 0.0;
@@ -43,7 +43,7 @@ fn positive(x: &[Var], d: &[Var]) -> Var {
     w
 }
 
-/// Steps down with weights that bound what far data count for.
+/// Descent with weights that bound the influence of outliers.
 #[traced]
 fn bounded(x: &[Var], d: &[Var]) -> Var {
     let mut w = x[0];
@@ -80,7 +80,7 @@ fn lopsided(x: &[Var], d: &[Var]) -> Var {
 }
 
 #[test]
-fn data_may_choose_what_is_added() {
+fn inactive_branches_choose_terms() {
     for (f, inputs) in [
         (sided as Program, [0.4, 1.1]),
         (positive, [0.3, 0.01]),
@@ -90,7 +90,7 @@ fn data_may_choose_what_is_added() {
         let f = |x: &[Var], d: &[Var]| f(x, d);
         let recorded = Tape::record_with(f);
         let first = data(0.2, 1.0, 0.3);
-        // Both sides of each comparison are seen.
+        // Both arms of each comparison are recorded.
         let swapped = [&first[DATA..], &first[..DATA]].concat();
         let negative: Vec<f64> = first.iter().map(|x| -x).collect();
         for seen in [&first, &swapped, &negative] {
@@ -113,8 +113,8 @@ fn data_may_choose_what_is_added() {
     }
 }
 
-/// Slopes of lines through data above zero, and of some of those only if the other
-/// number is above zero too.
+/// Slopes of lines through data above zero, and of some of those only if the other coordinate is
+/// above zero too.
 #[traced]
 fn picky(x: &[Var], d: &[Var]) -> Var {
     let mut w = x[0];
@@ -133,8 +133,8 @@ fn picky(x: &[Var], d: &[Var]) -> Var {
 }
 
 #[test]
-fn what_was_not_seen_of_the_data_is_the_tapes() {
-    // All above zero, so that one side, or a side of a side, is not seen.
+fn unseen_branches_of_the_data_run_on_the_tape() {
+    // All above zero, so that one arm, or an arm of an arm, is not recorded.
     let seen: Vec<f64> = data(1.0, 0.9, 0.1).iter().map(|x| x.abs() + 0.01).collect();
     let inputs = [0.3, 0.01];
     for f in [positive as Program, picky, bounded, lopsided] {

@@ -1,6 +1,5 @@
-//! Sums over data that are known only in a call, taken out of the loops around
-//! them: as accurate as the loops for data of all kinds, compared with a reference
-//! of twice the digits, and the same as the tape where kernels serve.
+//! Sums over inactive inputs, hoisted out of the loops around: as accurate as the loops for data of
+//! all kinds, compared with a double-double reference, and kernels agree with the tape.
 
 mod chosen;
 
@@ -16,7 +15,7 @@ use phigrad::internals::ssa::{Folding, Graph, Nest, Outcome, interpret, simplify
 use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Tape, Var, traced};
 
-/// So many points are fitted.
+/// The number of fitted points.
 const DATA: usize = 30;
 
 type Program = fn(&[Var], &[Var]) -> Var;
@@ -35,7 +34,7 @@ fn closed(straight: &Graph) -> Closed {
     close(&rolled, CloseLimits { always: true, ..CloseLimits::DEFAULT })
 }
 
-/// How many loops are in loops.
+/// The number of loops inside other loops.
 fn nested(graph: &Graph) -> usize {
     let nest = Nest::of(graph);
     let regions = graph.regions.iter().filter(|(_, data)| data.cycle.is_some());
@@ -56,7 +55,7 @@ fn worst(f: Program, points: &[Vec<f64>], data: &[f64]) -> f64 {
     let (tape, form) = (gradient(&straight), gradient(&closed.graph));
     let mut worst: f64 = 0.0;
     for point in points {
-        // The loop may be right by chance: its error is that of points around.
+        // The loop may happen to be exact at a point: its error is the largest at nearby points.
         let near = |k: i32| point.iter().map(move |x| x * (1.0 + f64::from(k) * 7e-15));
         let mut sums: Vec<[f64; 3]> = Vec::new();
         for k in -2..2 {
@@ -86,7 +85,7 @@ fn worst(f: Program, points: &[Vec<f64>], data: &[f64]) -> f64 {
     worst
 }
 
-/// Points of so many numbers of all sizes, and near `centre`.
+/// Points of random numbers of all sizes, and points near `centre`.
 fn points(centre: &[f64]) -> Vec<Vec<f64>> {
     let mut random = Random::new(1);
     let mut all = vec![centre.to_vec()];
@@ -145,7 +144,7 @@ fn lines(x: &[Var], d: &[Var]) -> Var {
     all
 }
 
-/// Halves of squares of what a parabola leaves.
+/// Halved squares of the residuals of a parabola.
 fn parabolas(x: &[Var], d: &[Var]) -> Var {
     let mut all = Var::from(0.0);
     let (mut a, mut b, mut c) = (x[0], x[1], x[2]);
@@ -177,7 +176,7 @@ fn fourths(x: &[Var], d: &[Var]) -> Var {
     all
 }
 
-/// Weighted powers of e.
+/// Weighted exponentials.
 fn powers(x: &[Var], d: &[Var]) -> Var {
     let mut all = Var::from(0.0);
     let mut a = x[0];
@@ -202,7 +201,7 @@ fn centred(x: &[Var], d: &[Var]) -> Var {
     all
 }
 
-/// A variable that is a factor of all terms, and is in the others as well.
+/// A variable that is a common factor, and occurs in other factors as well.
 fn factored(x: &[Var], d: &[Var]) -> Var {
     let mut all = Var::from(0.0);
     let (mut a, mut b) = (x[0], x[1]);
@@ -216,8 +215,8 @@ fn factored(x: &[Var], d: &[Var]) -> Var {
 }
 
 #[test]
-fn slopes_that_cancel_and_factors_of_all_terms_do_no_harm() {
-    // Centred, so that slopes and weights add up to rounding errors.
+fn cancelling_slopes_and_common_factors_are_accurate() {
+    // Centred data: the sums of slopes and weights are rounding errors.
     let mut data = data(0.0, 1.0, 0.1);
     for _ in 0..2 {
         let mean = data[..DATA].iter().sum::<f64>() / DATA as f64;
@@ -260,7 +259,7 @@ fn sums_of_several_variables_are_as_accurate_as_loops() {
 }
 
 #[test]
-fn data_that_do_not_tell_variables_apart_do_no_harm() {
+fn collinear_data_are_accurate() {
     // All the same, all zero, and all but one the same.
     let y = |i: usize| (i as f64).sin();
     for x in [vec![1.5; DATA], vec![0.0; DATA], [vec![2.0; DATA - 1], vec![2.0 + 1e-9]].concat()] {
@@ -272,8 +271,7 @@ fn data_that_do_not_tell_variables_apart_do_no_harm() {
     }
 }
 
-/// What `term` of a number and three data comes to, after 120 numbers, the last of which
-/// counts most.
+/// The sum of `term` of a number and three data after 120 numbers, the last of which dominates.
 fn followed(x: &[Var], d: &[Var], term: impl Fn(Var, Var, Var) -> Var) -> Var {
     let (mut all, mut w) = (Var::from(0.0), x[0]);
     for _ in 0..120 {
@@ -388,7 +386,7 @@ fn descent(rate: &[Var], d: &[Var]) -> Var {
 }
 
 #[test]
-fn descents_of_two_variables_mean_the_same_for_other_data() {
+fn descents_of_two_variables_equal_the_tape_for_other_data() {
     let f = Tape::record_with(descent);
     let rates = [0.01, 0.02];
     let first = data(0.5, 1.0, 0.1);
@@ -410,7 +408,7 @@ fn descents_of_two_variables_mean_the_same_for_other_data() {
 }
 
 #[test]
-fn lines_and_squares_of_one_variable_are_added_up_before_the_loop() {
+fn lines_and_squares_of_one_variable_are_hoisted() {
     let slopes: Program = |x, d| followed(x, d, |w, x, y| (w * x - y) * x);
     let squares: Program = |x, d| followed(x, d, |w, x, y| 0.5 * (w * x - y) * (w * x - y));
     let scaled: Program = |x, d| followed(x, d, |w, x, y| w * x * y);

@@ -1,4 +1,4 @@
-//! Recurrences of two and three states that drive each other: averages, decays, dense maps.
+//! Recurrences of two and three coupled states: averages, decays, dense maps.
 
 use phigrad::internals::programs::Random;
 
@@ -43,7 +43,7 @@ impl Family for Average {
     }
 }
 
-/// A state that another one drives, which decays to a constant.
+/// A state forced by another one, which decays to a constant.
 struct Pushed;
 
 impl Family for Pushed {

@@ -13,7 +13,7 @@ trait Exit: Family {
     /// The difference whose sign decides, in units of the limit.
     fn margin(&self, x: &[f64], state: &[f64]) -> f64;
 
-    /// How many iterations there are; `None` where rounding may decide one of the comparisons.
+    /// The trip count; `None` if rounding may decide one of the comparisons.
     fn count(&self, bound: usize, x: &[f64]) -> Option<usize> {
         let mut state = self.start(x);
         for count in 0..bound {

@@ -1,4 +1,4 @@
-//! Denormal, tiny and huge numbers.
+//! Subnormal, tiny and huge numbers.
 
 use phigrad::internals::programs::Random;
 
@@ -46,7 +46,7 @@ impl Family for ExtremeScalar {
     }
 }
 
-/// Two states that are hardly coupled.
+/// Two weakly coupled states.
 struct ExtremeSystem;
 
 impl Family for ExtremeSystem {

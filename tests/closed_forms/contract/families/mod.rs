@@ -20,10 +20,10 @@ use phigrad::internals::programs::Random;
 use super::examine::Examined;
 use super::number::Number;
 
-/// How the reference computes a program.
+/// The method by which the reference computes a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reference {
-    /// By binary powering of the affine map that a step is.
+    /// By binary powering of the affine map of a step.
     Powers,
     /// Step by step.
     Steps,
@@ -33,7 +33,7 @@ pub enum Reference {
 pub trait Family: Sync {
     fn name(&self) -> String;
 
-    /// The number of inputs whose partials are wanted. The others of a point are inactive.
+    /// The number of active inputs; the others of a point are inactive.
     fn inputs(&self) -> usize;
 
     /// The trip counts, for each of which a kernel is made.
@@ -135,7 +135,7 @@ fn sign(random: &mut Random) -> f64 {
     random.pick(&[1.0, -1.0])
 }
 
-/// Whether powers of `ratio` stay in a range that the reference can resolve.
+/// True if powers of `ratio` stay in a range that the reference can resolve.
 fn is_tame(ratio: f64, trips: usize) -> bool {
     trips as f64 * ratio.abs().ln() < 400.0
 }

@@ -64,7 +64,7 @@ impl Family for Rounded {
         320
     }
 
-    /// The coefficients count as states that stay as they are.
+    /// The coefficients are states that do not change.
     fn start<T: Number>(&self, x: &[T]) -> Vec<T> {
         let [a, b] = self.coefficients(x);
         vec![x[2], a, b]

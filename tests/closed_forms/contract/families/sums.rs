@@ -239,7 +239,7 @@ impl Family for Sum {
         match self.kind {
             Kind::Poisson | Kind::Logarithms => point[0] = point[0].abs().max(1e-6),
             Kind::Weighted | Kind::Difference => point[0] = point[0].clamp(-200.0, 200.0),
-            // Powers out of range of each other's sides, whose product is in range.
+            // Powers that are out of range, whose product is in range.
             Kind::Exponents if kind > 5 => {
                 point[0] = random.uniform(-760.0, 760.0);
                 point[1] = point[0] + random.uniform(-40.0, 40.0);
