@@ -150,7 +150,7 @@ impl Explanation {
                 None => branches.push(formula),
             }
         }
-        let phis = phis::seen_and_left(&before, &after);
+        let phis = phis::before_and_after(&before, &after);
         if is_closed {
             loops.iter_mut().for_each(|known| known.name_exits(&phis, &open));
         }

@@ -85,45 +85,45 @@ pub fn differentiated_phis(graph: &Graph) -> Vec<Formula> {
 pub(super) struct Outcome {
     pub(super) words: String,
     seen: usize,
-    left: usize,
+    remaining: usize,
     /// True if the remaining ones are no longer differentiated.
     undifferentiated: bool,
 }
 
 /// The outcomes for the recorded φs of one place, where `rules` were applied.
-pub(super) fn outcomes(seen: &Phis, left: &Phis, rules: &[Rule]) -> Vec<Outcome> {
+pub(super) fn outcomes(seen: &Phis, remaining: &Phis, rules: &[Rule]) -> Vec<Outcome> {
     let undifferentiated =
-        left.undifferentiated == left.count() && seen.undifferentiated < seen.count();
+        remaining.undifferentiated == remaining.count() && seen.undifferentiated < seen.count();
     let by = |fits: fn(&Rule) -> bool| {
         let rules: Vec<String> = rules.iter().filter(|r| fits(r)).map(Rule::to_string).collect();
         if rules.is_empty() { String::new() } else { format!(" by {}", rules.join(", ")) }
     };
     let (forms, exits) = (by(|rule| *rule >= Rule::C5), by(|rule| *rule == Rule::F5));
     // The iteration number is removed together with the carried values.
-    let is_removed = left.counters == 0 || undifferentiated;
+    let is_removed = remaining.counters == 0 || undifferentiated;
     let counted = if is_removed { forms.clone() } else { String::new() };
     let joins = by(|rule| *rule <= Rule::C4 && !matches!(rule, Rule::F5 | Rule::C2));
-    let carried = [seen, left].map(|phis| phis.entries - phis.counters);
+    let carried = [seen, remaining].map(|phis| phis.entries - phis.counters);
     let all = [
         ("φ_L of carried values", carried, forms),
-        ("φ_L of the iteration number", [seen.counters, left.counters], counted),
-        ("φ_L' at exits", [seen.exits, left.exits], exits),
-        ("φ at joins", [seen.joins, left.joins], joins),
+        ("φ_L of the iteration number", [seen.counters, remaining.counters], counted),
+        ("φ_L' at exits", [seen.exits, remaining.exits], exits),
+        ("φ at joins", [seen.joins, remaining.joins], joins),
     ];
-    let outcome = |(kind, [seen, left], by): (&str, [usize; 2], String)| {
-        let outcome = match left {
+    let outcome = |(kind, [seen, remaining], by): (&str, [usize; 2], String)| {
+        let outcome = match remaining {
             0 => format!("removed{by}"),
             _ if undifferentiated => {
                 format!("no longer differentiated{by}: the loop only computes its trip count")
             }
-            left if left == seen => "unchanged".to_owned(),
-            left => format!("now {left}{by}"),
+            remaining if remaining == seen => "unchanged".to_owned(),
+            remaining => format!("now {remaining}{by}"),
         };
         let number = if seen == 1 { String::new() } else { format!("{seen} ") };
         Outcome {
             words: format!("{number}{kind}: {outcome}"),
             seen,
-            left: left.min(seen),
+            remaining: remaining.min(seen),
             undifferentiated,
         }
     };
@@ -137,21 +137,24 @@ pub(super) fn summary(outcomes: &[(&Phis, Vec<Outcome>)]) -> String {
     };
     let counts = [
         ("recorded", count(|outcome| outcome.seen)),
-        ("removed", count(|outcome| outcome.seen - outcome.left)),
+        ("removed", count(|outcome| outcome.seen - outcome.remaining)),
         (
             "no longer differentiated",
-            count(|outcome| if outcome.undifferentiated { outcome.left } else { 0 }),
+            count(|outcome| if outcome.undifferentiated { outcome.remaining } else { 0 }),
         ),
-        ("remaining", count(|outcome| if outcome.undifferentiated { 0 } else { outcome.left })),
+        (
+            "remaining",
+            count(|outcome| if outcome.undifferentiated { 0 } else { outcome.remaining }),
+        ),
     ];
     let shown = counts.iter().filter(|(_, count)| *count > 0);
     shown.map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<String>>().join(", ")
 }
 
 /// The φs of `before` by place, each with those of `after` at the same place.
-pub(super) fn seen_and_left(before: &Graph, after: &Graph) -> Vec<(Phis, Phis)> {
+pub(super) fn before_and_after(before: &Graph, after: &Graph) -> Vec<(Phis, Phis)> {
     let after = phis(after, false);
-    let left = |seen: &Phis| after.iter().find(|left| left.at == seen.at).cloned();
+    let remaining = |seen: &Phis| after.iter().find(|remaining| remaining.at == seen.at).cloned();
     let seen = phis(before, true).into_iter();
-    seen.map(|seen| (seen.clone(), left(&seen).unwrap_or_default())).collect()
+    seen.map(|seen| (seen.clone(), remaining(&seen).unwrap_or_default())).collect()
 }

@@ -201,8 +201,8 @@ impl AffinePower {
         let mut wanted = [Bounded::ZERO; K];
         wanted[output] = Bounded::ONE;
         let steps = self.steps(n, call);
-        let swept = sweep::<K, 1>(steps, call.levels, &[wanted], &mut call.range)?;
-        self.accumulate(&swept, call.adjoints);
+        let adjoints = sweep::<K, 1>(steps, call.levels, &[wanted], &mut call.range)?;
+        self.accumulate(&adjoints, call.adjoints);
         Some(())
     }
 

@@ -105,9 +105,9 @@ fn no_loop_over_data_remains() -> Result<(), Box<dyn Error>> {
         kernel.compile()?;
         assert!(kernel.report().open_loops.is_empty(), "{name}: {}", kernel.report());
         for x in [[0.1, 0.3], [0.5, -2.0], [1.0, 0.75], [1e-3, 10.0], [0.0, 1.0]] {
-            let (value, slopes) = tape.value_and_grad(&x)?;
+            let (value, partials) = tape.value_and_grad(&x)?;
             let (found, gradient) = kernel.value_and_grad(&x)?;
-            let pairs = [(found, value), (gradient[0], slopes[0]), (gradient[1], slopes[1])];
+            let pairs = [(found, value), (gradient[0], partials[0]), (gradient[1], partials[1])];
             let is_like = |(a, b): (f64, f64)| (a - b).abs() <= 1e-11 * b.abs().max(1e-3);
             assert!(pairs.into_iter().all(is_like), "{name} at {x:?}: {pairs:?}");
         }
@@ -138,9 +138,9 @@ fn alternating_operands_are_one_iteration() -> Result<(), Box<dyn Error>> {
         kernel.compile()?;
         assert!(kernel.report().open_loops.is_empty(), "{name}: {}", kernel.report());
         for x in [[1.1, 0.25, 0.9], [1.0, 0.5, 0.8], [1.25, -0.5, 0.8]] {
-            let (value, slopes) = tape.value_and_grad(&x)?;
+            let (value, partials) = tape.value_and_grad(&x)?;
             let (found, gradient) = kernel.value_and_grad(&x)?;
-            let pairs = core::iter::zip(gradient, slopes).chain([(found, value)]);
+            let pairs = core::iter::zip(gradient, partials).chain([(found, value)]);
             let mut pairs = pairs.map(|(a, b)| ((a - b).abs() <= 1e-11 * b.abs(), a, b));
             assert!(pairs.all(|(is_like, ..)| is_like), "{name} at {x:?}");
         }
@@ -168,9 +168,9 @@ fn saved_values_of_inner_loops_are_read_in_place() -> Result<(), Box<dyn Error>>
     kernel.value_and_grad(&[0.5, 0.9])?;
     kernel.compile()?;
     for x in [[0.5, 0.9], [0.25, 1.5], [-2.0, 0.75]] {
-        let (value, slopes) = tape.value_and_grad(&x)?;
+        let (value, partials) = tape.value_and_grad(&x)?;
         let (found, gradient) = kernel.value_and_grad(&x)?;
-        let pairs = core::iter::zip(gradient, slopes).chain([(found, value)]);
+        let pairs = core::iter::zip(gradient, partials).chain([(found, value)]);
         let mut pairs = pairs.map(|(a, b)| (a - b).abs() <= 1e-12 * b.abs().max(1e-3));
         assert!(pairs.all(|is_like| is_like), "{x:?}");
     }

@@ -72,7 +72,7 @@ fn derivatives_are_those_of_the_form_at_the_trip_count() {
             let inputs: Vec<Dual> =
                 x[..4].iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
             let dual = steps(&inputs, count);
-            let exact = (0..4).map(|i| dual.slope(i)).chain([dual.value()]);
+            let exact = (0..4).map(|i| dual.partial(i)).chain([dual.value()]);
             // The derivative by the rate is a difference of terms that cancel: the rate times the
             // slope, and times the intercept.
             let terms = (intercept / (rate * curvature)).abs() * 2.0;
@@ -205,20 +205,23 @@ fn descents_with_different_trip_counts_are_one_loop_without_data() {
     let taped: Vec<_> = rates.iter().map(|&rate| f.value_and_grad(&[rate]).unwrap()).collect();
     let explanation = f.explain().unwrap();
     let program = &explanation.program.text;
-    let searches = |text: &str| text.matches("loop at most").count();
-    assert_eq!(searches(program), 1, "{program}");
+    let loops_with_exits = |text: &str| text.matches("loop at most").count();
+    assert_eq!(loops_with_exits(program), 1, "{program}");
     assert!(program.contains("  loop 50 times in j, with w"), "{program}");
     let closed = &explanation.closed.text;
-    assert!(searches(closed) == 1 && !closed.contains("50 times"), "{closed}");
+    assert!(loops_with_exits(closed) == 1 && !closed.contains("50 times"), "{closed}");
     let gradient = &explanation.gradient.as_ref().unwrap().text;
     // The reverse sweep of the loop over the digits of the number remains.
     assert_eq!(gradient.matches("backwards").count(), 1, "{gradient}");
     f.compile().unwrap();
     for (&rate, (value, gradient)) in rates.iter().zip(&taped) {
-        let (found, slopes) = f.value_and_grad(&[rate]).unwrap();
+        let (found, partials) = f.value_and_grad(&[rate]).unwrap();
         assert!((found - value).abs() <= 1e-14 * value.abs(), "{found} {value}");
         // Near the end of the descent the terms of the tape's sum cancel.
-        assert!((slopes[0] - gradient[0]).abs() <= 1e-12 * value.abs(), "{slopes:?} {gradient:?}");
+        assert!(
+            (partials[0] - gradient[0]).abs() <= 1e-12 * value.abs(),
+            "{partials:?} {gradient:?}"
+        );
     }
     assert_eq!(f.report().kernel_calls, 4);
 }
@@ -240,12 +243,12 @@ fn growth_until_a_limit_has_a_closed_form() {
     f.compile().unwrap();
     let before = f.report().kernel_calls;
     for (x, (value, gradient)) in points.iter().zip(taped) {
-        let (found, slopes) = f.value_and_grad(x).unwrap();
+        let (found, partials) = f.value_and_grad(x).unwrap();
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-11 * b.abs();
         assert!(close(found, value), "{found} {value}");
         assert!(
-            slopes.iter().zip(&gradient).all(|(&a, &b)| close(a, b)),
-            "{slopes:?} {gradient:?}"
+            partials.iter().zip(&gradient).all(|(&a, &b)| close(a, b)),
+            "{partials:?} {gradient:?}"
         );
     }
     assert_eq!(f.report().kernel_calls - before, 40);
@@ -309,11 +312,14 @@ fn a_guard_in_a_closed_loop_still_ends_calls() {
     assert!(!kernel.report().closed_forms.is_empty(), "{}", kernel.report());
     let before = kernel.report();
     for x in [[1.0, 0.98, 0.2], [3.0, 0.99, -0.1], [0.5, -0.9, 0.3]] {
-        let ((found, slopes), (value, gradient)) =
+        let ((found, partials), (value, gradient)) =
             (kernel.value_and_grad(&x).unwrap(), tape.value_and_grad(&x).unwrap());
         let near = |a: f64, b: f64| (a - b).abs() <= 1e-11 * b.abs().max(1.0);
         assert!(near(found, value), "{x:?}: {found} {value}");
-        assert!(slopes.iter().zip(&gradient).all(|(&a, &b)| near(a, b)), "{slopes:?} {gradient:?}");
+        assert!(
+            partials.iter().zip(&gradient).all(|(&a, &b)| near(a, b)),
+            "{partials:?} {gradient:?}"
+        );
     }
     assert_eq!(kernel.report().kernel_calls, before.kernel_calls + 3);
     // The limit is exceeded at the start, on the way (and again at the end), and at the end.
@@ -391,12 +397,12 @@ fn exits_of_the_first_iteration_read_the_start() {
             [1.0, 7.0, 9.0, 1.6],
             [2.0, -7.0, -9.0, 1.6],
         ] {
-            let (found, slopes) = kernel.value_and_grad(&x).unwrap();
+            let (found, partials) = kernel.value_and_grad(&x).unwrap();
             let (value, gradient) = tape.value_and_grad(&x).unwrap();
             let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b.abs().max(1.0);
             assert!(close(found, value), "{x:?}: {found} {value}");
-            let all = slopes.iter().zip(&gradient).all(|(&a, &b)| close(a, b));
-            assert!(all, "{x:?}: {slopes:?} {gradient:?}");
+            let all = partials.iter().zip(&gradient).all(|(&a, &b)| close(a, b));
+            assert!(all, "{x:?}: {partials:?} {gradient:?}");
         }
     }
 }

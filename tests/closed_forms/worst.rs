@@ -2,7 +2,8 @@
 
 use std::panic::Location;
 
-use crate::common::double_double::{Pair, precisely, sub};
+use crate::common::double_double::DoubleDouble;
+use crate::common::double_double_graphs::evaluate_block;
 use crate::common::ulp::ulp;
 use phigrad::Var;
 use phigrad::internals::diff::{Wanted, reverse};
@@ -62,8 +63,8 @@ fn with_inputs_for_constants(graph: &Graph) -> (Graph, Vec<f64>) {
 }
 
 /// The error of an output against the reference.
-fn error(found: f64, reference: Pair) -> f64 {
-    let difference = sub((found, 0.0), reference);
+fn error(found: f64, reference: DoubleDouble) -> f64 {
+    let difference = DoubleDouble::from(found) - reference;
     (difference.0 + difference.1).abs()
 }
 
@@ -100,7 +101,7 @@ pub(crate) fn worst(f: impl Fn(&[Var]) -> Var, points: &[Vec<f64>]) -> Option<f6
             }
             assert!(b.iter().all(|b| b.is_finite()), "{b:?} for {a:?} at {point:?}");
             count += 1.0;
-            let reference = precisely(&exact, &[&point, &constants[..]].concat());
+            let reference = evaluate_block(&exact, &[&point, &constants[..]].concat());
             sums.resize(a.len(), (0.0, 0.0, 0.0));
             for (sum, ((a, b), reference)) in sums.iter_mut().zip(a.iter().zip(&b).zip(reference)) {
                 sum.0 += error(*a, reference).powi(2);

@@ -3,6 +3,7 @@
 
 pub mod derivatives;
 pub mod double_double;
+pub mod double_double_graphs;
 pub mod functions;
 pub mod fuzz;
 pub mod graph_loops;

@@ -1,7 +1,8 @@
 //! Open loops are as accurate as the tape: rounding errors that cancel on the tape cancel in
 //! kernels.
 
-use crate::common::numbers::{Dual, Number, Wide};
+use crate::common::double_double::DoubleDouble;
+use crate::common::numbers::{Dual, Number};
 use phigrad::internals::programs::Random;
 use phigrad::{Tape, Var};
 
@@ -22,7 +23,7 @@ fn markov<T: Number + From<f64>>(x: &[T]) -> T {
 }
 
 /// The error of each derivative, then that of the value.
-fn errors(exact: &[Wide], (value, mut all): (f64, Vec<f64>)) -> Vec<f64> {
+fn errors(exact: &[DoubleDouble], (value, mut all): (f64, Vec<f64>)) -> Vec<f64> {
     all.push(value);
     exact.iter().zip(all).map(|(exact, x)| ((exact.0 - x) + exact.1).abs()).collect()
 }
@@ -46,8 +47,8 @@ fn markov_chains_converge_as_on_the_tape() {
             let inputs: Vec<Dual> =
                 near.iter().enumerate().map(|(number, &x)| Dual::input(x, number)).collect();
             let exact = markov(&inputs);
-            let parts = (0..INPUTS).map(|number| exact.wide_slope(number));
-            let exact: Vec<Wide> = parts.chain([exact.wide()]).collect();
+            let parts = (0..INPUTS).map(|number| exact.partial_words(number));
+            let exact: Vec<DoubleDouble> = parts.chain([exact.value_words()]).collect();
             let taped = errors(&exact, tape.value_and_grad(&near).unwrap());
             let got = errors(&exact, kernel.value_and_grad(&near).unwrap());
             for part in 0..=INPUTS {

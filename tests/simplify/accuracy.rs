@@ -1,8 +1,9 @@
 //! Formulas of user programs: over wide ranges of inputs kernels are no less accurate than the tape,
 //! against a double-double reference, for values alone and with gradients.
 
+use crate::common::double_double::DoubleDouble;
 use crate::common::functions::Real;
-use crate::common::numbers::{Dual, Wide};
+use crate::common::numbers::Dual;
 use crate::common::ulp::{neighbours, ulp};
 use phigrad::{Recorded, Tape, Var};
 
@@ -309,8 +310,8 @@ fn compiled(run: fn(&[Var]) -> Var, at: &[f64], all: &[Vec<f64>]) -> Recorded<fn
 }
 
 /// The derivatives and the value, each with its low-order word.
-fn parts(exact: Dual, inputs: usize) -> Vec<Wide> {
-    (0..inputs).map(|i| exact.wide_slope(i)).chain([exact.wide()]).collect()
+fn parts(exact: Dual, inputs: usize) -> Vec<DoubleDouble> {
+    (0..inputs).map(|i| exact.partial_words(i)).chain([exact.value_words()]).collect()
 }
 
 /// Smaller numbers may have lost digits to underflow.
@@ -322,7 +323,7 @@ fn check(formula: &Formula) -> Vec<String> {
     let start: Vec<f64> = (0..points[0].len()).map(|i| 0.3 + 0.1 * i as f64).collect();
     let tape = Tape::builder().hot_threshold(u32::MAX).background(false).record(*run);
     let kernel = compiled(*run, &start, &points);
-    let error = |exact: Wide, x: f64| ((exact.0 - x) + exact.1).abs();
+    let error = |exact: DoubleDouble, x: f64| ((exact.0 - x) + exact.1).abs();
     let truth = |x: &[f64]| {
         let inputs: Vec<Dual> = x.iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
         parts(exact(&inputs), x.len())

@@ -42,7 +42,11 @@ impl Translation<'_> {
             } else if self.0.next() == Some('/') && out.len() > factors {
                 let over = out.split_off(factors);
                 let under = self.factor().unwrap_or_default();
-                out.push_str(&format!("\\frac{{{}}}{{{}}}", bare(&over), bare(&under)));
+                out.push_str(&format!(
+                    "\\frac{{{}}}{{{}}}",
+                    without_parentheses(&over),
+                    without_parentheses(&under)
+                ));
                 is_due = false;
             } else {
                 out.push_str(&operator(next));
@@ -95,7 +99,7 @@ impl Translation<'_> {
                         _ if next == '_' => self.base().map(|(base, _)| base),
                         _ => self.factor(),
                     };
-                    format!("{next}{{{}}}", bare(&part.unwrap_or_default()))
+                    format!("{next}{{{}}}", without_parentheses(&part.unwrap_or_default()))
                 }
                 ('\'', _) => self.0.next().into_iter().collect(),
                 ('(' | '[', _) if is_name => self.base()?.0,
@@ -124,7 +128,9 @@ impl Translation<'_> {
         }
         let next = self.0.next_if(|next| "√∂φ…∞ΣΠ([|".contains(*next))?;
         let base = match next {
-            '√' => format!("\\sqrt{{{}}}", bare(&self.factor().unwrap_or_default())),
+            '√' => {
+                format!("\\sqrt{{{}}}", without_parentheses(&self.factor().unwrap_or_default()))
+            }
             '∂' => format!("\\partial {}", self.factor().unwrap_or_default()),
             'φ' => "\\varphi ".to_owned(),
             '…' => "\\dots ".to_owned(),
@@ -147,7 +153,7 @@ impl Translation<'_> {
 }
 
 /// `text` without parentheses around all of it.
-fn bare(text: &str) -> &str {
+fn without_parentheses(text: &str) -> &str {
     let inside = text.strip_prefix("\\left(").and_then(|text| text.strip_suffix("\\right)"));
     let Some(inside) = inside else { return text };
     let mut depth = 0i32;

@@ -70,14 +70,14 @@ impl Expansion<'_> {
     /// True if a moment is within the rounding error of the expansion point, which the terms of
     /// the next higher degree exceed for any argument but the expansion point itself.
     fn is_negligible(&self, at: usize) -> bool {
-        let of_pivot: f64 = (0..self.expansion_point.len())
+        let rounding: f64 = (0..self.expansion_point.len())
             .filter_map(|variable| {
                 let above = self.monomials[at].shifted(variable, 1)?;
                 let exponent = f64::from(above.exponents[variable]);
                 Some(exponent * (self.sum(&above).hi * self.expansion_point[variable]).abs())
             })
             .sum();
-        self.moments.sums[at].hi.abs() <= 2.0 * f64::EPSILON * of_pivot
+        self.moments.sums[at].hi.abs() <= 2.0 * f64::EPSILON * rounding
     }
 
     /// True for a sum of even powers with coefficients of one sign, and for a well-conditioned

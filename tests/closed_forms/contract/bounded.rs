@@ -83,8 +83,8 @@ impl Arithmetic for Bounded {
             self.high.abs() * other.bound + self.bound * (other.high.abs() + other.bound);
         let may_underflow =
             high.abs() < SMALL && !self.is_exactly_zero() && !other.is_exactly_zero();
-        let lost = if may_underflow { UNDERFLOW } else { 0.0 };
-        Bounded { high, low, bound: inherited + OF_PRODUCT * high.abs() + lost }
+        let underflow = if may_underflow { UNDERFLOW } else { 0.0 };
+        Bounded { high, low, bound: inherited + OF_PRODUCT * high.abs() + underflow }
     }
 
     fn div(&self, other: &Self) -> Self {
@@ -98,8 +98,8 @@ impl Arithmetic for Bounded {
         let quotient = first.add(&second).add(&third);
         let size = quotient.high.abs();
         let least = (other.high.abs() - other.bound).max(0.0);
-        let lost = if size < SMALL { UNDERFLOW } else { 0.0 };
-        let bound = (self.bound + size * other.bound) / least + OF_QUOTIENT * size + lost;
+        let underflow = if size < SMALL { UNDERFLOW } else { 0.0 };
+        let bound = (self.bound + size * other.bound) / least + OF_QUOTIENT * size + underflow;
         Bounded { bound, ..quotient }
     }
 

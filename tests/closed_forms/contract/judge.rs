@@ -154,16 +154,16 @@ mod tests {
 
     #[test]
     fn results_without_a_finite_tape_are_not_judged() {
-        let beyond = |exact, found, tape: f64| {
+        let verdict = |exact, found, tape: f64| {
             let error = f64::INFINITY;
             judge(Measured { exact, found, error, tape, tape_error: error, floor: 0.0 })
         };
         let infinite = f64::INFINITY;
-        assert_eq!(beyond(infinite, infinite, infinite), Verdict::Unmeasured);
-        assert_eq!(beyond(infinite, f64::NAN, f64::NAN), Verdict::Unmeasured);
-        assert_eq!(beyond(infinite, 1e300, infinite), Verdict::Violated(infinite));
-        assert_eq!(beyond(1.0, 1.0, f64::NAN), Verdict::Unmeasured);
-        assert_eq!(beyond(1.0, f64::NAN, 1.0), Verdict::Violated(infinite));
+        assert_eq!(verdict(infinite, infinite, infinite), Verdict::Unmeasured);
+        assert_eq!(verdict(infinite, f64::NAN, f64::NAN), Verdict::Unmeasured);
+        assert_eq!(verdict(infinite, 1e300, infinite), Verdict::Violated(infinite));
+        assert_eq!(verdict(1.0, 1.0, f64::NAN), Verdict::Unmeasured);
+        assert_eq!(verdict(1.0, f64::NAN, 1.0), Verdict::Violated(infinite));
         assert_eq!(verdict(1e-290, 0.0, 0.0), Verdict::BelowFloor);
     }
 }

@@ -5,7 +5,8 @@ mod chosen;
 
 use std::panic::Location;
 
-use crate::common::double_double::{Pair, precisely, sub};
+use crate::common::double_double::DoubleDouble;
+use crate::common::double_double_graphs::evaluate_block;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::loops::{RerollLimits, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
@@ -41,8 +42,8 @@ fn nested(graph: &Graph) -> usize {
     regions.filter(|&(region, _)| nest.loop_around(region).is_some()).count()
 }
 
-fn error(found: f64, reference: Pair) -> f64 {
-    let difference = sub((found, 0.0), reference);
+fn error(found: f64, reference: DoubleDouble) -> f64 {
+    let difference = DoubleDouble::from(found) - reference;
     (difference.0 + difference.1).abs()
 }
 
@@ -65,7 +66,7 @@ fn worst(f: Program, points: &[Vec<f64>], data: &[f64]) -> f64 {
             else {
                 panic!("it stops");
             };
-            let reference = precisely(&tape, &inputs);
+            let reference = evaluate_block(&tape, &inputs);
             sums.resize(a.len(), [0.0; 3]);
             for (sum, ((a, b), reference)) in sums.iter_mut().zip(a.iter().zip(&b).zip(reference)) {
                 sum[0] += error(*a, reference).powi(2);
