@@ -41,7 +41,7 @@ struct State {
     phi: Node,
     /// The index of its evaluation, and of its output there.
     output: (usize, usize),
-    /// The value in the first iteration, if the output differs from it for no iterations: if no
+    /// The value in the first iteration, if the output for a trip count of zero is another one: no
     /// iteration reads the φ, or another entry φ has the same next value.
     first: Option<Node>,
 }
