@@ -110,7 +110,7 @@ impl Explanation {
         let mut before = recording.with_loops();
         let mut loops: Vec<LoopExplanation> = Vec::new();
         for (region, seen) in program::loops(&before) {
-            // Different loops at one place are numbered, so that their forms are told apart. Equal
+            // Different loops at one place are numbered, so that their forms differ. Equal
             // ones, such as those of several calls of one function, are shown once.
             let mut at = before.place(before.regions[region].place).cloned();
             while let Some(place) = &mut at

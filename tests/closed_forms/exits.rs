@@ -264,13 +264,13 @@ fn assert_near(found: &[f64], expected: &[f64]) {
 #[test]
 fn a_large_term_in_the_first_iteration_is_accurate() {
     #[traced]
-    fn grown(mut y: Var, factor: Var, added: Var) -> Var {
+    fn growth(mut y: Var, factor: Var, added: Var) -> Var {
         while y < 1e6 {
             y = y * factor + added;
         }
         y
     }
-    let f = Tape::builder().background(false).record(|x: &[Var]| grown(x[0], x[1], x[2]));
+    let f = Tape::builder().background(false).record(|x: &[Var]| growth(x[0], x[1], x[2]));
     for k in 0..40 {
         f.grad(&[0.5, 1.01 + 0.001 * f64::from(k), 1.0 + f64::from(k)]).unwrap();
     }
@@ -293,7 +293,7 @@ fn a_large_term_in_the_first_iteration_is_accurate() {
 #[test]
 fn a_guard_in_a_closed_loop_still_ends_calls() {
     // The recorded path: no iteration exceeds the limit.
-    let grown = |x: &[Var]| {
+    let growth = |x: &[Var]| {
         let mut y = x[0];
         for _ in 0..2000 {
             y = y * x[1] + x[2];
@@ -303,7 +303,7 @@ fn a_guard_in_a_closed_loop_still_ends_calls() {
         }
         y
     };
-    let build = || Tape::builder().hot_threshold(u32::MAX).background(false).record(grown);
+    let build = || Tape::builder().hot_threshold(u32::MAX).background(false).record(growth);
     let (kernel, tape) = (build(), build());
     for start in [1.0, 1.5, 2.0] {
         kernel.value_and_grad(&[start, 0.99, 0.1]).unwrap();

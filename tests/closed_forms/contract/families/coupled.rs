@@ -76,8 +76,8 @@ impl Family for Pushed {
 }
 
 fn decayed<T: Number>(x: &[T], z: &[T]) -> Vec<T> {
-    let gone = x[0] * z[0];
-    vec![z[0] - gone, z[1] + gone - x[1] * z[1] + x[2]]
+    let decay = x[0] * z[0];
+    vec![z[0] - decay, z[1] + decay - x[1] * z[1] + x[2]]
 }
 
 /// A decay chain with a supply: its second state.
