@@ -1,5 +1,5 @@
-//! Where adjoints may go: what each node passes its own on to, and which nodes
-//! depend on an active input.
+//! Activity: the nodes that depend on an active input, and the operands that the adjoint of
+//! each node propagates to.
 
 use smallvec::SmallVec;
 
@@ -9,48 +9,48 @@ use crate::ssa::{
     varied_and_active,
 };
 
-/// What an end of a region passes on.
+/// The operands that one end of a region gives its φs.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Passed<'a> {
-    /// For the entry φs; empty where there is certainly no other iteration.
+pub(super) struct PhiOperands<'a> {
+    /// Those of the entry φs; empty if this end is never followed by an iteration.
     pub(super) nexts: &'a [Node],
-    /// For the φs; empty where there certainly is another iteration.
+    /// Those of the φs; empty if this end is always followed by an iteration.
     pub(super) values: &'a [Node],
-    /// Whether it is computed if there is another iteration.
+    /// True if a condition decides whether another iteration follows.
     pub(super) is_open: bool,
 }
 
-/// What an end of `region` passes on.
-pub(super) fn passed(graph: &Graph, region: Region, leaf: Block) -> Passed<'_> {
-    let End::Return(all) = &graph.blocks[leaf].end else { return Passed::default() };
+/// The φ operands at `leaf`, an end of `region`.
+pub(super) fn phi_operands(graph: &Graph, region: Region, leaf: Block) -> PhiOperands<'_> {
+    let End::Return(all) = &graph.blocks[leaf].end else { return PhiOperands::default() };
     let (decides, nexts) = graph.passed_before_phis(region);
     let (again, rest) = all.split_at(decides.min(all.len()));
     let (nexts, values) = rest.split_at(nexts.min(rest.len()));
     match again.first().map(|&again| graph.constant(again)) {
-        None => Passed { nexts, values, is_open: false },
-        Some(None) => Passed { nexts, values, is_open: true },
-        Some(Some(again)) if again != 0.0 => Passed { nexts, ..Passed::default() },
-        Some(Some(_)) => Passed { values, ..Passed::default() },
+        None => PhiOperands { nexts, values, is_open: false },
+        Some(None) => PhiOperands { nexts, values, is_open: true },
+        Some(Some(again)) if again != 0.0 => PhiOperands { nexts, ..PhiOperands::default() },
+        Some(Some(_)) => PhiOperands { values, ..PhiOperands::default() },
     }
 }
 
-/// The ways of adjoints through a graph.
+/// The propagation of adjoints through a graph.
 pub(super) struct Activity<'a> {
     pub(super) graph: &'a Graph,
-    /// For each region the blocks where it ends, as [`Graph::leaves`] lists them.
+    /// For each region its ends, in the order of [`Graph::leaves`].
     pub(super) leaves: PrimaryMap<Region, Vec<Block>>,
     pub(super) nest: Nest,
     pub(super) parents: PrimaryMap<Block, Option<Block>>,
-    /// Which nodes depend on an active input; a φ if on any way through its region.
+    /// True for nodes that depend on an active input; for a φ on some path through its region.
     pub(super) active: PrimaryMap<Node, bool>,
-    /// For each region the array of nodes, some of them active, that it reads by
-    /// an index that changes.
+    /// For each region the arrays of nodes, some of them active, that it reads at a
+    /// varying index.
     pub(super) reads: PrimaryMap<Region, Vec<Array>>,
-    /// For each loop the nodes whose history is read later and gets adjoints.
-    pub(super) pasts: PrimaryMap<Region, Vec<Node>>,
-    /// For each block how many come before it as they are run.
+    /// For each loop the nodes whose saved trajectory is read after it and gets adjoints.
+    pub(super) trajectories: PrimaryMap<Region, Vec<Node>>,
+    /// For each block its number in preorder.
     starts: PrimaryMap<Block, usize>,
-    /// For each region how many blocks come before or belong to it.
+    /// For each region the number in preorder after its last block.
     ends: PrimaryMap<Region, usize>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Activity<'a> {
             parents: graph.parents(),
             active: PrimaryMap::filled(false, graph.nodes.len()),
             reads: PrimaryMap::filled(Vec::new(), graph.regions.len()),
-            pasts: PrimaryMap::filled(Vec::new(), graph.regions.len()),
+            trajectories: PrimaryMap::filled(Vec::new(), graph.regions.len()),
             starts: PrimaryMap::filled(0, graph.blocks.len()),
             ends: PrimaryMap::filled(0, graph.regions.len()),
         };
@@ -75,12 +75,12 @@ impl<'a> Activity<'a> {
         activity
     }
 
-    /// What `node` passes its adjoint on to, as far as it may be active.
+    /// The operands that the adjoint of `node` propagates to, if they are active.
     pub(super) fn targets(&self, node: Node) -> SmallVec<[Node; 4]> {
         let graph = self.graph;
         match graph.nodes[node].def {
             Def::Input(_) | Def::Const(_) | Def::Iteration(_) => SmallVec::new(),
-            // What is attached to a result tells its derivatives.
+            // `attach` operations on the results give their derivatives.
             Def::Call(_) | Def::Result(..) => SmallVec::new(),
             Def::Apply(op, args) => {
                 let passing = (0..op.arity()).filter(|&operand| passes_on(op, operand));
@@ -96,8 +96,8 @@ impl<'a> Activity<'a> {
                 | ArrayData::Inputs { .. }
                 | ArrayData::Sums(_)
                 | ArrayData::Outputs { .. } => SmallVec::new(),
-                ArrayData::Saved(past) => core::iter::once(*past).collect(),
-                ArrayData::Nodes(nodes) => match self.fixed(access) {
+                ArrayData::Saved(saved) => core::iter::once(*saved).collect(),
+                ArrayData::Nodes(nodes) => match self.known_element(access) {
                     Some(only) => core::iter::once(only).collect(),
                     None => nodes.iter().copied().collect(),
                 },
@@ -106,18 +106,18 @@ impl<'a> Activity<'a> {
     }
 
     fn values(&self, region: Region, number: usize) -> impl Iterator<Item = Node> + '_ {
-        let value = move |&leaf: &Block| passed(self.graph, region, leaf).values.get(number);
+        let value = move |&leaf: &Block| phi_operands(self.graph, region, leaf).values.get(number);
         self.leaves[region].iter().filter_map(value).copied()
     }
 
-    /// The values that the ends of `region` pass on to its entry φ of this number.
+    /// The operands of entry φ `number` of `region` at its ends.
     pub(super) fn nexts(&self, region: Region, number: usize) -> impl Iterator<Item = Node> + '_ {
-        let next = move |&leaf: &Block| passed(self.graph, region, leaf).nexts.get(number);
+        let next = move |&leaf: &Block| phi_operands(self.graph, region, leaf).nexts.get(number);
         self.leaves[region].iter().filter_map(next).copied()
     }
 
-    /// The node that the element at `access`, of an array of nodes, always is.
-    pub(super) fn fixed(&self, access: Access) -> Option<Node> {
+    /// The node at `access` to an array of nodes, if it is the same in all iterations.
+    pub(super) fn known_element(&self, access: Access) -> Option<Node> {
         let data = &self.graph.accesses[access];
         let ArrayData::Nodes(nodes) = &self.graph.arrays[data.array] else { return None };
         let only = *nodes.get(data.base as usize)?;
@@ -128,12 +128,12 @@ impl<'a> Activity<'a> {
         (is_fixed || nodes.iter().all(|&node| node == only)).then_some(only)
     }
 
-    /// Whether `node` gets its value in the tree of `region`.
+    /// True if `node` is computed in the tree of `region`.
     pub(super) fn is_inside(&self, node: Node, region: Region) -> bool {
         self.nest.node_block(node).is_some_and(|block| self.is_block_inside(block, region))
     }
 
-    /// Whether `block` is in the tree of `region`, or of a region in that.
+    /// True if `block` is in the tree of `region` or of a region nested in it.
     pub(super) fn is_block_inside(&self, block: Block, region: Region) -> bool {
         let root = self.graph.regions[region].root;
         (self.starts[root]..self.ends[region]).contains(&self.starts[block])
@@ -141,7 +141,7 @@ impl<'a> Activity<'a> {
 
     fn number_blocks(&mut self) {
         let order = self.graph.preorder();
-        // The blocks of a tree are in a row in this order.
+        // The blocks of a tree have consecutive numbers.
         let mut sizes = PrimaryMap::filled(1, self.graph.blocks.len());
         for (number, &block) in order.iter().enumerate().rev() {
             self.starts[block] = number;
@@ -154,29 +154,29 @@ impl<'a> Activity<'a> {
         }
     }
 
-    /// The number of the first input of the array of `access`, if those are active inputs.
-    pub(super) fn input_row(&self, access: Access) -> Option<u32> {
+    /// The number of the first input of the array of `access`, if it consists of active inputs.
+    pub(super) fn first_input(&self, access: Access) -> Option<u32> {
         match self.graph.arrays[self.graph.accesses[access].array] {
             ArrayData::Inputs { first, .. } => Some(first).filter(|&n| self.graph.is_active(n)),
             _ => None,
         }
     }
 
-    /// Finds what is read of array and histories by nodes through which derivatives pass.
+    /// Finds the arrays and trajectories that active nodes read.
     fn find_reads(&mut self, active: &PrimaryMap<Node, bool>) {
         for (node, data) in self.graph.nodes.iter() {
             let Def::Element(access) = data.def else { continue };
             let array = self.graph.accesses[access].array;
             match self.graph.arrays[array] {
                 _ if !active[node] => {}
-                ArrayData::Saved(past) => {
-                    if let Some(region) = self.nest.node_loop(past)
-                        && !self.pasts[region].contains(&past)
+                ArrayData::Saved(saved) => {
+                    if let Some(region) = self.nest.node_loop(saved)
+                        && !self.trajectories[region].contains(&saved)
                     {
-                        self.pasts[region].push(past);
+                        self.trajectories[region].push(saved);
                     }
                 }
-                ArrayData::Nodes(_) if self.fixed(access).is_none() => {
+                ArrayData::Nodes(_) if self.known_element(access).is_none() => {
                     let mut around = self.nest.node_region(node);
                     while let Some(region) = around {
                         if !self.reads[region].contains(&array) {
@@ -191,7 +191,7 @@ impl<'a> Activity<'a> {
     }
 }
 
-/// The largest number of iterations of `region`.
+/// The largest number of iterations of `region`; 1 if it is no loop.
 pub(super) fn bound(graph: &Graph, region: Region) -> u32 {
     graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound)
 }

@@ -1,16 +1,15 @@
-//! The adjoints of a sweep, with what to forget where a way through a region
-//! ends.
+//! The adjoints of a sweep, with scopes that restore them at the end of each arm.
 
 use crate::entity::PrimaryMap;
 use crate::ssa::Node;
 
-/// For each node of the original graph the node that computes its adjoint so far.
+/// For each node of the primal graph the node that computes its adjoint so far.
 ///
-/// Ways through a region start from the same adjoints, so a scope is opened for
-/// each; closing it puts back what was there before.
+/// Both arms of a branch start from the same adjoints, so each has a scope, and closing it
+/// restores the adjoints from before.
 pub(super) struct Adjoints {
     current: PrimaryMap<Node, Option<Node>>,
-    /// What each change in an open scope replaced, in order.
+    /// The former adjoint for each change in an open scope, in order.
     replaced: Vec<(Node, Option<Node>)>,
     /// For each open scope the number of changes before it.
     scopes: Vec<usize>,
@@ -20,13 +19,13 @@ pub(super) struct Adjoints {
 pub(super) type Changed = Vec<(Node, Node)>;
 
 impl Adjoints {
-    /// No adjoints, for a graph of this many nodes.
+    /// Makes an empty map for a graph of this many nodes.
     pub(super) fn new(nodes: usize) -> Self {
         let current = PrimaryMap::filled(None, nodes);
         Adjoints { current, replaced: Vec::new(), scopes: Vec::new() }
     }
 
-    /// The adjoint of `node` so far, if something has been passed on to it.
+    /// The adjoint of `node` so far, if there was a contribution.
     pub(super) fn get(&self, node: Node) -> Option<Node> {
         self.current[node]
     }
@@ -36,7 +35,7 @@ impl Adjoints {
         self.replace(node, Some(adjoint));
     }
 
-    /// The adjoint of `node`, which has none from here on.
+    /// Removes and returns the adjoint of `node`.
     pub(super) fn take(&mut self, node: Node) -> Option<Node> {
         let adjoint = self.current[node];
         if adjoint.is_some() {
@@ -55,15 +54,15 @@ impl Adjoints {
         self.scopes.push(self.replaced.len());
     }
 
-    /// Closes the scope opened last. Returns the adjoints that it changed and
-    /// that have not been taken since.
+    /// Closes the innermost scope. Returns the adjoints that were changed in it and not taken
+    /// since.
     pub(super) fn close(&mut self) -> Changed {
         let start = self.scopes.pop().unwrap_or(0);
         let mut nodes: Vec<Node> = self.replaced[start..].iter().map(|&(node, _)| node).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let left = |&node: &Node| self.current[node].map(|adjoint| (node, adjoint));
-        let changed = nodes.iter().filter_map(left).collect();
+        let remaining = |&node: &Node| self.current[node].map(|adjoint| (node, adjoint));
+        let changed = nodes.iter().filter_map(remaining).collect();
         for (node, before) in self.replaced.drain(start..).rev() {
             self.current[node] = before;
         }

@@ -1,26 +1,26 @@
-//! Checkpoints: less memory for the reverse sweep of loops, at the price of going
-//! through their iterations once more.
+//! Checkpointing: less memory for the reverse sweep of loops, at the price of running their
+//! iterations again (Griewank and Walther, chapter 12).
 //!
-//! What the sweep of a loop needs of each iteration is kept, unless the loop is in
-//! another one and is computed again: then the sweep of each iteration of the outer
-//! loop first goes through the inner one once more, from its first values, which are
-//! kept, and what that keeps is needed for this iteration of the outer loop alone. So a
-//! nest of two loops needs the sum of their iterations instead of the product; and a
-//! loop of n iterations needs about 2√n if it is made two first (see `split`), with what
-//! its entry φs are every √n iterations for a checkpoint. Loops that are split again
-//! need less, and one more time through the iterations.
+//! A loop saves the values that its sweep requires in each iteration. An inner loop may be
+//! *recomputed* instead: the sweep of each iteration of the outer loop first runs the inner
+//! loop again from its saved first values, and what that saves is live in this iteration
+//! alone. So a nest of m and n iterations saves m + n values instead of m·n.
+//!
+//! A single loop of n iterations is first split into a nest of √n by √n (see `split`). Its
+//! entry φs at each √n-th iteration are the checkpoints, and it saves about 2√n values. A
+//! loop that is split again saves less and runs its iterations once more.
 
 use core::cmp::Reverse;
 
 use super::activity::{Activity, bound};
-use super::needed::Needed;
-use super::order::Entries;
+use super::rematerialise::SavedValues;
 use super::reverse::{Wanted, reverse_from};
 use super::split::{Strips, split, strips};
+use super::tape_order::EntryPhis;
 use crate::entity::PrimaryMap;
 use crate::ssa::{Block, End, Folding, Graph, Nest, Region, blocks_inside};
 
-/// A graph that is to be differentiated, with the loops that the sweep computes again.
+/// A graph to differentiate, with the loops that its reverse sweep recomputes.
 ///
 /// # Examples
 ///
@@ -41,7 +41,7 @@ use crate::ssa::{Block, End, Folding, Graph, Nest, Region, blocks_inside};
 /// builder.finish_block(&[value]);
 /// let graph = builder.into_graph();
 ///
-/// let checkpointed = checkpoint(&Checkpointed::new(&graph)).expect("there is a way");
+/// let checkpointed = checkpoint(&Checkpointed::new(&graph)).expect("a loop that can be split");
 /// // A loop of ten iterations, and in it one of ten.
 /// assert_eq!((checkpointed.graph.regions.len(), checkpointed.recomputed.len()), (2, 1));
 /// let [gradient, plain] = [
@@ -52,16 +52,16 @@ use crate::ssa::{Block, End, Folding, Graph, Nest, Region, blocks_inside};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Checkpointed {
-    /// The graph: it computes what the original one does, and stops where that does.
+    /// The graph, equivalent to the original one.
     pub graph: Graph,
-    /// Loops in loops that are gone through again by the sweep, in no order.
+    /// The inner loops that the sweep recomputes, in no order.
     pub recomputed: Vec<Region>,
-    /// What entry φs are to the sweep of the original graph, if this is another one.
-    entries: Option<Entries>,
+    /// The treatment of entry φs in the sweep of the original graph, if this is another one.
+    entries: Option<EntryPhis>,
 }
 
 impl Checkpointed {
-    /// `graph`, of which nothing is computed again.
+    /// `graph` without recomputed loops.
     pub fn new(graph: &Graph) -> Self {
         Checkpointed { graph: graph.clone(), recomputed: Vec::new(), entries: None }
     }
@@ -69,17 +69,15 @@ impl Checkpointed {
     /// The gradient, as [`reverse()`](super::reverse()) makes it; for an example see
     /// [`Checkpointed`].
     ///
-    /// What is computed again is computed by the same steps, and adjoints are added up
-    /// in the same order as without checkpoints: with [`Folding::Exact`] the outputs
-    /// are the same bits.
+    /// Recomputed loops run the same operations, and adjoints are added up in the same order
+    /// as without checkpoints: with [`Folding::Exact`] the outputs are the same bits.
     pub fn reverse(&self, wanted: Wanted, folding: Folding) -> Graph {
         reverse_from(&self.graph, &self.recomputed, self.entries, wanted, folding)
     }
 }
 
-/// One step towards less memory: what the sweep keeps of `from` becomes half of what it
-/// was, by an estimate, or less. `None` if nothing helps: a loop whose history is read
-/// later is one row, and is not split.
+/// Recomputes or splits loops of `from` until the estimated number of saved values is halved.
+/// `None` if that is impossible: a loop whose saved trajectory is read later is not split.
 ///
 /// For an example see [`Checkpointed`].
 pub fn checkpoint(from: &Checkpointed) -> Option<Checkpointed> {
@@ -96,7 +94,7 @@ pub fn checkpoint(from: &Checkpointed) -> Option<Checkpointed> {
     }
 }
 
-/// What can be done to one loop.
+/// A change to one loop that saves memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Recompute(Region),
@@ -106,7 +104,7 @@ enum Change {
 impl Change {
     fn made(self, from: &Checkpointed, nest: &Nest) -> Option<Checkpointed> {
         let mut recomputed = from.recomputed.clone();
-        let entries = from.entries.or_else(|| Some(Entries::of(&from.graph)));
+        let entries = from.entries.or_else(|| Some(EntryPhis::of(&from.graph)));
         match self {
             Change::Recompute(region) => {
                 recomputed.push(region);
@@ -114,47 +112,48 @@ impl Change {
             }
             Change::Split(region, _) => {
                 let (graph, outer) = split(&from.graph, nest, region)?;
-                let stands_for = recomputed.contains(&region).then_some(outer);
-                recomputed.push(stands_for.unwrap_or(region));
+                // Of a recomputed loop both new loops are recomputed, of another the inner one.
+                let around = recomputed.contains(&region).then_some(outer);
+                recomputed.push(around.unwrap_or(region));
                 Some(Checkpointed { graph, recomputed, entries })
             }
         }
     }
 }
 
-/// How much the sweep keeps.
+/// The estimated number of values that the sweep saves.
 struct Estimate<'a> {
     graph: &'a Graph,
     nest: Nest,
     recomputed: &'a [Region],
-    /// For each loop the nodes that are kept of each of its iterations.
-    kept: PrimaryMap<Region, u64>,
+    /// For each loop the number of values saved in each iteration.
+    saved: PrimaryMap<Region, u64>,
 }
 
 impl<'a> Estimate<'a> {
     fn of(from: &'a Checkpointed) -> Self {
         let (graph, recomputed) = (&from.graph, &from.recomputed[..]);
         let activity = Activity::of(graph);
-        let mut kept = PrimaryMap::filled(0, graph.regions.len());
-        for node in Needed::of(&activity, recomputed).kept() {
+        let mut saved = PrimaryMap::filled(0, graph.regions.len());
+        for node in SavedValues::of(&activity, recomputed).saved() {
             if let Some(region) = activity.nest.node_loop(node) {
-                kept[region] += 1;
+                saved[region] += 1;
             }
         }
-        Estimate { graph, nest: activity.nest, recomputed, kept }
+        Estimate { graph, nest: activity.nest, recomputed, saved }
     }
 
-    /// The words that are kept, after this change if there is one.
+    /// The number of saved words, after `change` if there is one.
     fn words(&self, change: Option<Change>) -> u64 {
         let each = self.graph.regions.keys().map(|region| self.words_of(region, change));
-        // The first values of what will be computed again.
+        // The checkpoints: first values of the loop that the change recomputes.
         let firsts = change.map_or(0, |change| {
             let (region, begins) = match change {
                 Change::Recompute(region) => (region, 1),
                 Change::Split(region, strips) => (region, u64::from(strips.count)),
             };
-            let is_kept = !self.recomputed.contains(&region);
-            let around = self.nest.loop_around(region).filter(|_| is_kept);
+            let is_new = !self.recomputed.contains(&region);
+            let around = self.nest.loop_around(region).filter(|_| is_new);
             let entries = self.graph.entries(region).len() as u64;
             entries.saturating_mul(begins).saturating_mul(self.span(around, None))
         });
@@ -162,10 +161,10 @@ impl<'a> Estimate<'a> {
     }
 
     fn words_of(&self, region: Region, change: Option<Change>) -> u64 {
-        self.kept[region].saturating_mul(self.span(Some(region), change))
+        self.saved[region].saturating_mul(self.span(Some(region), change))
     }
 
-    /// How many iterations of `region` are kept at once.
+    /// The number of iterations of `region` whose values are live at once.
     fn span(&self, region: Option<Region>, change: Option<Change>) -> u64 {
         let (mut span, mut next) = (1u64, region);
         while let Some(region) = next {
@@ -182,8 +181,8 @@ impl<'a> Estimate<'a> {
         span
     }
 
-    /// The best change that is worth the time: to the loop that keeps most, or to one
-    /// around it; if there is none, to the next.
+    /// The best change to the loop that saves most or to a loop around it; if none gains
+    /// enough, to the loop that saves second most, and so on.
     fn best(&self) -> Option<Change> {
         let weighed = self.graph.regions.keys().map(|region| (self.words_of(region, None), region));
         let mut loops: Vec<(u64, Region)> = weighed.filter(|&(words, _)| words > 0).collect();
@@ -191,7 +190,7 @@ impl<'a> Estimate<'a> {
         loops.into_iter().find_map(|(words, region)| self.best_around(region, words))
     }
 
-    /// The best change to `heaviest`, which keeps so many words, or to a loop around it.
+    /// The best change to `heaviest`, which saves `words`, or to a loop around it.
     fn best_around(&self, heaviest: Region, words: u64) -> Option<Change> {
         let mut changes: Vec<Change> = Vec::new();
         let mut next = Some(heaviest);
@@ -208,9 +207,9 @@ impl<'a> Estimate<'a> {
         (gain > words / 4).then_some(best)
     }
 
-    /// Whether `region`, a loop, can be computed again: it is in another loop, and
-    /// nothing in it branches on what its block branches on in the end (what is
-    /// visible in the second copy would not be where that is replayed).
+    /// True if `region`, a loop, can be recomputed: it is in another loop, and no branch in it
+    /// has the condition of the branch that ends its block (values of the second copy would not
+    /// dominate their uses where that branch is replayed).
     fn can_recompute(&self, region: Region) -> bool {
         let condition = |block: Block| match self.graph.blocks[block].end {
             End::Branch { condition, .. } => Some(condition),

@@ -20,7 +20,7 @@ impl Number for Tangent {
         let value = eval(op, x);
         let part = |operand: usize| {
             let tangent = args[operand].tangent;
-            // Like an adjoint of zero, a tangent of zero passes nothing on.
+            // As an adjoint of zero, a tangent of zero makes no contribution.
             let part = || contribution(&mut Numbers, op, operand, x, value, tangent);
             if tangent == 0.0 { None } else { part() }
         };
@@ -39,8 +39,8 @@ impl Number for Tangent {
 /// The outputs of `graph`, a verified graph, at `inputs`, active before inactive, and their
 /// derivatives along `direction`, which has an entry for each active input.
 ///
-/// Of the graph of a gradient these are the products of the Hessian with the direction. Routines
-/// have derivatives of the first order only, so loops run where they are.
+/// For the graph of a gradient the derivatives are the Hessian times the direction. Routines
+/// have derivatives of the first order only, so fallback versions of loops run in their place.
 ///
 /// # Errors
 ///

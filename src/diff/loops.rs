@@ -1,114 +1,117 @@
 //! The reverse sweep of a loop.
 //!
-//! The gradient graph has a loop that replays it: one iteration for each that
-//! there was, the last one first, each the sweep of one iteration as if it were a
-//! region. What one iteration passes on to the next, so to the one before it, is
-//! in entry φs:
+//! The gradient graph has a loop that replays it, with the last iteration first. Each
+//! iteration is the sweep of one iteration, as of a region. The new loop has entry φs
 //!
-//! - for each entry φ of the loop its adjoint, which becomes that of the value
-//!   passed on for it;
-//! - for each φ of the loop its adjoint, which is that of the value passed on in
-//!   the last iteration, and 0 in the others. If where the loop may end or go on
-//!   an entry φ gets the same value, the adjoint of that one does for both: it
-//!   begins with the adjoint of the φ instead of 0;
-//! - for each node of outside that gets contributions the sum so far; if there
-//!   are many, in an array of sums instead.
+//! - for the adjoint of each entry φ of the loop, which becomes the adjoint of its operand in
+//!   the iteration before;
+//! - for the adjoint of each φ of the loop, which belongs to its operand in the last iteration
+//!   and is 0 in the others. If an end that may go on gives an entry φ and a φ the same
+//!   operand, they share one adjoint, whose first value is the adjoint of the φ instead of 0;
+//! - for the adjoint of each outer node with contributions; if there are many of these, they
+//!   are in an array of sums instead.
 //!
-//! To the tape entry φs are no events; for what follows from that see `running`.
+//! Entry φs are no events of the tape; `entry_phis` derives the order of additions from that.
 
-use super::activity::{bound, passed};
+use super::activity::{bound, phi_operands};
+use super::entry_phis::EntryOrder;
 use super::regions::{Frame, Sweep, Task};
 use super::reverse::Reverse;
-use super::running::Running;
 use crate::ssa::{Block, Node, Region};
 
-/// More adjoints of outer nodes than this are in sums, not in entry φs.
-const MOST_ACCUMULATORS: usize = 32;
+/// The largest number of outer nodes whose adjoints are entry φs; more are in an array of sums.
+const MAX_ACCUMULATORS: usize = 32;
 
-/// What the sweep of a loop carries.
+/// The loop-carried adjoints of the sweep of a loop.
 #[derive(Default)]
 pub(super) struct Carried {
-    /// For each entry φ that gets an adjoint, in order: its number, and what the
-    /// iteration after passes on for it.
+    /// For each entry φ that gets an adjoint, in order: its number, and the adjoint that the
+    /// following iteration has computed.
     pub(super) entries: Vec<(usize, Node)>,
-    /// The number of the φ that shares the adjoint of each of these.
-    pub(super) pairs: Vec<Option<usize>>,
-    /// How many φs have an adjoint of their own.
-    alone: usize,
-    /// The nodes of outside that get contributions.
+    /// For each of these the number of the φ that shares its adjoint.
+    pub(super) shared_phis: Vec<Option<usize>>,
+    /// The number of φs whose adjoints are not shared.
+    unshared: usize,
+    /// The outer nodes that get contributions.
     outer: Vec<Node>,
-    /// What entry φs begin with in each iteration.
-    pub(super) running: Running,
+    /// The aliases of the entry φs, for additions in the order of the tape.
+    pub(super) entry_order: EntryOrder,
 }
 
 impl Reverse<'_> {
+    /// Begins the loop that replays `region`: opens sums, determines the loop-carried
+    /// adjoints and their first values, and schedules the sweep of the body.
     pub(super) fn enter_loop(&mut self, region: Region, copy: Region, sweep: &mut Sweep) {
         let graph = self.graph;
         let phis = &graph.regions[region].phis;
         self.set_region_place(region);
-        let reach = self.reach(region);
-        if reach.nodes.is_empty() {
+        let flow = self.adjoint_flow(region);
+        if flow.nodes.is_empty() {
             return;
         }
-        let many = reach.outer.len() > MOST_ACCUMULATORS;
-        let opened = self.open_sums(&reach.arrays, if many { &reach.outer } else { &[] });
-        let running = self.running(region, &reach.entries, &reach.outer, &opened);
+        let many = flow.outer.len() > MAX_ACCUMULATORS;
+        let opened = self.open_sums(&flow.arrays, if many { &flow.outer } else { &[] });
+        let entry_order = self.entry_order(region, &flow.entries, &flow.outer, &opened);
         let mut outer: Vec<Node> =
-            reach.outer.into_iter().filter(|&node| !self.has_sum(node)).collect();
-        outer.extend(self.direct_firsts(region, &running));
+            flow.outer.into_iter().filter(|&node| !self.has_sum(node)).collect();
+        outer.extend(self.forwarding_targets(region, &entry_order));
         outer.sort_unstable();
         outer.dedup();
 
         let has_adjoint = |&number: &usize| self.adjoints.get(phis[number]).is_some();
         let seeded: Vec<usize> = (0..phis.len()).filter(has_adjoint).collect();
-        let pairs = self.pairs(region, &reach.entries, &seeded);
+        let shared_phis = self.shared_phis(region, &flow.entries, &seeded);
         let zero = self.builder.constant(0.0);
-        let mut firsts: Vec<Node> = Vec::with_capacity(pairs.len());
-        for (&number, pair) in reach.entries.iter().zip(&pairs) {
-            let first = pair.and_then(|phi| self.adjoints.get(phis[phi]));
-            let first = first.or_else(|| self.past_of_last(region, number, &running));
+        let mut firsts: Vec<Node> = Vec::with_capacity(shared_phis.len());
+        for (&number, shared_phi) in flow.entries.iter().zip(&shared_phis) {
+            let first = shared_phi.and_then(|phi| self.adjoints.get(phis[phi]));
+            let first = first.or_else(|| self.seed_of_last_iteration(region, number, &entry_order));
             firsts.push(first.unwrap_or(zero));
         }
-        let alone = seeded.into_iter().filter(|&number| !pairs.contains(&Some(number)));
-        let mut others: Vec<Node> = alone.map(|number| phis[number]).collect();
-        let alone = others.len();
+        let unshared = seeded.into_iter().filter(|&number| !shared_phis.contains(&Some(number)));
+        let mut others: Vec<Node> = unshared.map(|number| phis[number]).collect();
+        let unshared = others.len();
         others.extend(&outer);
         firsts.extend(others.iter().map(|&node| self.adjoints.get(node).unwrap_or(zero)));
 
         let (new, copies) = self.builder.begin_loop(bound(graph, region), &firsts, Some(copy));
         self.adjoints.open();
-        let (shared, own) = copies.split_at(pairs.len());
-        for (pair, &adjoint) in pairs.iter().zip(shared) {
-            pair.iter().for_each(|&number| self.adjoints.set(phis[number], adjoint));
+        let (shared, own) = copies.split_at(shared_phis.len());
+        for (shared_phi, &adjoint) in shared_phis.iter().zip(shared) {
+            shared_phi.iter().for_each(|&number| self.adjoints.set(phis[number], adjoint));
         }
         others.iter().zip(own).for_each(|(&node, &adjoint)| self.adjoints.set(node, adjoint));
-        let entries = reach.entries.into_iter().zip(shared.iter().copied()).collect();
-        let carried = Carried { entries, pairs, alone, outer, running };
-        self.begin_with_pasts(region, &carried.running);
-        self.begin_running(region, &carried.running);
-        let reached = self.reached_blocks(region, &carried);
-        sweep.frames.push(Frame { region, reached, opened, carried });
-        sweep.tasks.extend([Task::Leave(new), Task::Block(graph.regions[region].root)]);
+        let entries = flow.entries.into_iter().zip(shared.iter().copied()).collect();
+        let carried = Carried { entries, shared_phis, unshared, outer, entry_order };
+        self.seed_from_trajectories(region, &carried.entry_order);
+        self.begin_aliases(region, &carried.entry_order);
+        let active_blocks = self.active_blocks(region, &carried);
+        sweep.frames.push(Frame { region, active_blocks, opened, carried });
+        sweep.tasks.extend([Task::Exit(new), Task::Block(graph.regions[region].root)]);
     }
 
-    pub(super) fn leave_loop(&mut self, new: Region, Frame { region, opened, carried, .. }: Frame) {
+    /// Ends the loop `new`: gives its φs their operands and adds the results to the adjoints
+    /// outside.
+    pub(super) fn exit_loop(&mut self, new: Region, Frame { region, opened, carried, .. }: Frame) {
         let graph = self.graph;
         self.set_region_place(region);
         let zero = self.builder.constant(0.0);
         let entries = graph.entries(region);
-        self.end_running(&carried.running);
+        self.end_aliases(&carried.entry_order);
+        // The adjoints of entry φs and of outer nodes are loop-carried and results; those of
+        // φs are 0 in all iterations but the last.
         let mut collected: Vec<Node> = Vec::new();
         for &(number, _) in &carried.entries {
             collected.push(self.adjoints.take(entries[number].phi).unwrap_or(zero));
         }
         let outer = carried.outer.iter().map(|&node| self.adjoints.get(node).unwrap_or(zero));
         let outer: Vec<Node> = outer.collect();
-        let mut passed = collected.clone();
-        passed.extend(core::iter::repeat_n(zero, carried.alone));
-        passed.extend(&outer);
-        passed.extend(&collected);
-        passed.extend(&outer);
-        self.builder.finish_block(&passed);
+        let mut operands = collected.clone();
+        operands.extend(core::iter::repeat_n(zero, carried.unshared));
+        operands.extend(&outer);
+        operands.extend(&collected);
+        operands.extend(&outer);
+        self.builder.finish_block(&operands);
         self.adjoints.close();
         let results = self.builder.end_loop(new, collected.len() + outer.len());
         for &phi in &graph.regions[region].phis {
@@ -124,63 +127,69 @@ impl Reverse<'_> {
         self.close_sums(&opened);
         for (&(number, _), &adjoint) in carried.entries.iter().zip(collected).rev() {
             let first = entries[number].first;
-            if self.activity.active[first] && !carried.running.is_direct(number) {
+            if self.activity.active[first] && !carried.entry_order.is_forwarding(number) {
                 self.add(first, adjoint);
             }
         }
     }
 
-    /// Adds the adjoints of what the end `leaf` of `frame` passes on.
-    pub(super) fn sweep_passed(&mut self, leaf: Block, frame: &Frame) {
-        self.check_passed(leaf, frame);
+    /// Adds the adjoints of φs and entry φs to those of their operands at the end `leaf`.
+    pub(super) fn sweep_phi_operands(&mut self, leaf: Block, frame: &Frame) {
+        self.check_phi_operands(leaf, frame);
         let graph = self.graph;
-        let passed = passed(graph, frame.region, leaf);
+        let operands = phi_operands(graph, frame.region, leaf);
         let carried = &frame.carried;
-        let phis = graph.regions[frame.region].phis.iter().zip(passed.values).enumerate();
+        let phis = graph.regions[frame.region].phis.iter().zip(operands.values).enumerate();
         for (number, (&phi, &value)) in phis.rev() {
             let Some(adjoint) = self.adjoints.get(phi) else { continue };
             if !self.activity.active[value] {
                 continue;
             }
-            // What comes from the iteration behind is in the sums of first values.
-            if passed.is_open && carried.pairs.contains(&Some(number)) {
+            // The share of the following iteration has been added to first values already.
+            if operands.is_open && carried.shared_phis.contains(&Some(number)) {
                 self.add_to_one(value, adjoint);
             } else {
                 self.add(value, adjoint);
             }
         }
-        for (&(number, adjoint), pair) in carried.entries.iter().zip(&carried.pairs).rev() {
-            if let Some(&next) = passed.nexts.get(number)
+        for (&(number, adjoint), shared_phi) in
+            carried.entries.iter().zip(&carried.shared_phis).rev()
+        {
+            if let Some(&next) = operands.nexts.get(number)
                 && self.activity.active[next]
-                && (pair.is_none() || !passed.is_open)
+                && (shared_phi.is_none() || !operands.is_open)
             {
                 self.add_to_one(next, adjoint);
             }
         }
     }
 
-    /// Whether the end `leaf` of `region` passes on what gets an adjoint.
+    /// True if a φ or entry φ with an adjoint has an active operand at the end `leaf`.
     pub(super) fn is_seeded(&self, region: Region, leaf: Block, carried: &Carried) -> bool {
-        let passed = passed(self.graph, region, leaf);
-        let mut values = self.graph.regions[region].phis.iter().zip(passed.values);
+        let operands = phi_operands(self.graph, region, leaf);
+        let mut values = self.graph.regions[region].phis.iter().zip(operands.values);
         let is_active = |node: Node| self.activity.active[node];
         values.any(|(&phi, &value)| self.adjoints.get(phi).is_some() && is_active(value))
             || carried
                 .entries
                 .iter()
-                .any(|&(number, _)| passed.nexts.get(number).is_some_and(|&next| is_active(next)))
+                .any(|&(number, _)| operands.nexts.get(number).is_some_and(|&next| is_active(next)))
     }
 
-    /// For each of `entries`, numbers of entry φs of `region`, the number of a φ
-    /// among `seeded` that can share its adjoint: where it is computed if there is
-    /// another iteration, both get the same value.
-    fn pairs(&self, region: Region, entries: &[usize], seeded: &[usize]) -> Vec<Option<usize>> {
+    /// For each of `entries`, numbers of entry φs of `region`, the number of a φ among `seeded`
+    /// that can share its adjoint: at each end that may go on both have the same operand.
+    fn shared_phis(
+        &self,
+        region: Region,
+        entries: &[usize],
+        seeded: &[usize],
+    ) -> Vec<Option<usize>> {
         let ends: Vec<_> = self.activity.leaves[region]
             .iter()
-            .map(|&leaf| passed(self.graph, region, leaf))
+            .map(|&leaf| phi_operands(self.graph, region, leaf))
             .collect();
-        let mut pairs = vec![None; entries.len()];
-        // Where a node gets several adjoints, they must keep their order.
+        let mut shared_phis = vec![None; entries.len()];
+        // Several adjoints of one operand must be added in their order.
         let is_alone = |all: &[Node], number: usize, others: &[usize]| {
             let node = all.get(number);
             let same = |&&other: &&usize| all.get(other) == node;
@@ -194,11 +203,11 @@ impl Reverse<'_> {
                 })
         };
         for &phi in seeded {
-            let is_fit = |&at: &usize| pairs[at].is_none() && may_pair(entries[at], phi);
+            let is_fit = |&at: &usize| shared_phis[at].is_none() && may_pair(entries[at], phi);
             if let Some(at) = (0..entries.len()).find(is_fit) {
-                pairs[at] = Some(phi);
+                shared_phis[at] = Some(phi);
             }
         }
-        pairs
+        shared_phis
     }
 }

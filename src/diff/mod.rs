@@ -1,21 +1,37 @@
-//! Differentiation: maps a graph to the graph of its gradient.
+//! Differentiation: a graph to the graph of its gradient.
+//!
+//! | file | content |
+//! | --- | --- |
+//! | `reverse` | the pass: copies each path, then appends its reverse sweep |
+//! | `regions`, `loops` | reverse sweeps of regions and loops, which replay these |
+//! | `activity` | which nodes depend on an active input, and where adjoints propagate |
+//! | `adjoint_flow` | the nodes that the sweep of a region adds contributions to |
+//! | `adjoints` | the adjoint of each node, with scopes for the arms of branches |
+//! | `sums`, `input_adjoints` | adjoints of array elements |
+//! | `rematerialise` | saved values, and values that are computed again |
+//! | `tape_order`, `entry_phis` | additions in the order of the tape, for exact numerics |
+//! | `checkpoint`, `split` | recomputed loops and strip mining: less memory, more time |
+//! | `forward` | directional derivatives |
+//!
+//! The method is reverse accumulation (Griewank and Walther, "Evaluating Derivatives", 2008,
+//! chapters 3 and 12).
 
 mod activity;
+mod adjoint_flow;
 mod adjoints;
-mod arrays;
 mod checkpoint;
+mod entry_phis;
 mod forward;
+mod input_adjoints;
 mod loops;
-mod needed;
-mod order;
-mod reach;
 mod regions;
+mod rematerialise;
 mod reverse;
-mod running;
 mod split;
 mod sums;
+mod tape_order;
 
 pub use checkpoint::{Checkpointed, checkpoint};
 pub use forward::directional;
-pub use order::reordered;
 pub use reverse::{Wanted, reverse};
+pub use tape_order::reordered;

@@ -1,26 +1,23 @@
 //! The reverse sweep of a region.
 //!
-//! For each region on a path the gradient graph has one that replays it: it goes
-//! over the way that was taken, in which it sees what was computed there, and
-//! passes on the adjoints that it changes. A block that ends in a branch is
-//! swept from its end: first a nested region that branches on the same condition,
-//! with the sweep of one side in each block, then the steps of the block
-//! backwards. So control has joined again before each step, and each block of the
-//! region has one sweep, however many ways lead through it.
+//! For each region on a path the gradient graph has a region that replays it: it takes the
+//! same path, in which the values computed there are visible, and its φs are the adjoints
+//! that it changes. A block that ends in a branch is swept from its end: first a nested region
+//! that branches on the same condition, with the sweep of one arm in each block, then the
+//! items of the block backwards. So paths have joined before each item, and each block of the
+//! region is swept once, however many paths contain it.
 //!
-//! The tape has one sum for each adjoint, to which it adds in the reverse order
-//! of the events. So that the bits agree, a region goes on with the adjoint from
-//! before it, `before + c₁ + c₂`, instead of passing on `c₁ + c₂`. To the tape a
-//! φ is an event that copies the value passed on, after those of the region and
-//! in order; so at an end the adjoints of the φs are added to those of the values
-//! last φ first.
+//! The tape has one accumulator for each adjoint, to which it adds in the reverse order of
+//! the events. For the same bits a region starts from the adjoint before it,
+//! `before + c₁ + c₂`, instead of returning `c₁ + c₂`. On the tape a φ is an event that copies
+//! its operand, after those of the region and in order, so at an end the adjoints of the φs
+//! are added to those of their operands with the last φ first.
 //!
-//! Where a way changes no adjoint that another way changes, it passes on the
-//! adjoint from before, or 0 if there was none. The tape begins with 0 too; the
-//! graph, outside, with the first contribution. The two can differ in the sign of
-//! a zero alone, here as there: a sum that began with 0 is never -0.0, a zero of
-//! either sign passes on zeros, a zero added to a number that is not zero is
-//! lost, and the zeros that reach an input become positive at the end of the leaf.
+//! An arm that does not change an adjoint that the other arm changes returns the adjoint from
+//! before, or 0 if there was none. The tape begins with 0 too; the graph, outside regions, with
+//! the first contribution. The two can differ only in the sign of a zero: a sum that began with
+//! 0 is never -0.0, contributions of a zero adjoint are zeros, adding a zero to a nonzero number
+//! changes nothing, and zero derivatives become positive at the end of the leaf.
 
 use hashbrown::HashSet;
 use smallvec::SmallVec;
@@ -31,43 +28,43 @@ use super::reverse::Reverse;
 use super::sums::Opened;
 use crate::ssa::{Block, End, Item, Node, Region};
 
-/// What is left to sweep. The list of these is the stack of the sweep, so the
-/// thread's own does not grow with the nesting of regions and branches.
+/// A unit of work of the sweep. The worklist replaces recursion, so the thread's stack does not
+/// grow with the nesting of regions and branches.
 pub(super) enum Task {
     /// A region, in the current block.
     Region(Region),
     /// A block and all below it, in the current block.
     Block(Block),
-    /// The first so many steps of a block.
+    /// The first items of a block, by their number.
     Steps(Block, usize),
-    /// A block and all below it, in a new block on the same side of a branch.
-    Side(Block, Block),
-    /// The end of a block of a new region, which then has its adjoints.
+    /// A block and all below it, in a new block on the same arm of a branch.
+    Arm(Block, Block),
+    /// The end of an arm of a new branch, whose adjoints are recorded.
     Close(Block),
-    /// The end of a new region without a region that it replays, with two ends.
+    /// The join of the two arms of a branch, in a new region that replays none.
     Join(Region),
-    /// The end of the sweep of the innermost region, in the new region.
-    Leave(Region),
+    /// The end of the sweep of the innermost region, which becomes this new region.
+    Exit(Region),
 }
 
-/// The state of the sweep of one step of a path.
+/// The state of the sweep of a region on a path.
 #[derive(Default)]
 pub(super) struct Sweep {
     pub(super) tasks: Vec<Task>,
-    /// The regions being swept, each in the one before.
+    /// The regions being swept, outermost first.
     pub(super) frames: Vec<Frame>,
-    /// The ends of new regions that are not joined yet.
+    /// The arms of new branches that are not joined yet, with their adjoints.
     ends: Vec<(Block, Changed)>,
 }
 
 /// A region that is being swept.
 pub(super) struct Frame {
     pub(super) region: Region,
-    /// The blocks to sweep.
-    pub(super) reached: HashSet<Block>,
+    /// The blocks to sweep, on paths to ends with an adjoint.
+    pub(super) active_blocks: HashSet<Block>,
     /// The sums that close when the region has been swept.
     pub(super) opened: Opened,
-    /// What one iteration passes on to the one before, if it is a loop.
+    /// The loop-carried adjoints, if it is a loop.
     pub(super) carried: Carried,
 }
 
@@ -76,8 +73,8 @@ impl Sweep {
         self.frames.last().map(|frame| frame.region)
     }
 
-    fn is_reached(&self, block: Block) -> bool {
-        self.frames.last().is_some_and(|frame| frame.reached.contains(&block))
+    fn is_active_block(&self, block: Block) -> bool {
+        self.frames.last().is_some_and(|frame| frame.active_blocks.contains(&block))
     }
 }
 
@@ -90,11 +87,11 @@ impl Reverse<'_> {
                 Task::Region(region) => self.enter_region(region, &mut sweep),
                 Task::Block(block) => self.sweep_end(block, &mut sweep),
                 Task::Steps(block, count) => self.sweep_steps(block, count, &mut sweep),
-                Task::Side(block, new_block) => {
+                Task::Arm(block, new_block) => {
                     self.builder.enter(new_block);
                     self.adjoints.open();
                     sweep.tasks.push(Task::Close(new_block));
-                    if sweep.is_reached(block) {
+                    if sweep.is_active_block(block) {
                         sweep.tasks.push(Task::Block(block));
                     }
                 }
@@ -109,11 +106,11 @@ impl Reverse<'_> {
                     let ends = sweep.ends.split_off(sweep.ends.len().saturating_sub(2));
                     self.join(new, &ends);
                 }
-                Task::Leave(new) => {
+                Task::Exit(new) => {
                     let Some(frame) = sweep.frames.pop() else { continue };
                     match self.graph.regions[frame.region].cycle {
-                        Some(_) => self.leave_loop(new, frame),
-                        None => self.leave_region(new, frame),
+                        Some(_) => self.exit_loop(new, frame),
+                        None => self.exit_region(new, frame),
                     }
                 }
             }
@@ -127,8 +124,8 @@ impl Reverse<'_> {
             return;
         }
         let carried = Carried::default();
-        let reached = self.reached_blocks(region, &carried);
-        if reached.is_empty() {
+        let active_blocks = self.active_blocks(region, &carried);
+        if active_blocks.is_empty() {
             return;
         }
         self.set_region_place(region);
@@ -136,18 +133,18 @@ impl Reverse<'_> {
         let opened = match reads.iter().all(|&array| self.is_open(array)) {
             true => Opened::default(),
             false => {
-                let array = self.reach(region).arrays;
+                let array = self.adjoint_flow(region).arrays;
                 self.open_sums(&array, &[])
             }
         };
         let new = self.builder.begin_region(Some(copy));
         self.adjoints.open();
-        sweep.frames.push(Frame { region, reached, opened, carried });
+        sweep.frames.push(Frame { region, active_blocks, opened, carried });
         let root = self.graph.regions[region].root;
-        sweep.tasks.extend([Task::Leave(new), Task::Block(root)]);
+        sweep.tasks.extend([Task::Exit(new), Task::Block(root)]);
     }
 
-    fn leave_region(&mut self, new: Region, Frame { region, opened, .. }: Frame) {
+    fn exit_region(&mut self, new: Region, Frame { region, opened, .. }: Frame) {
         let changed = self.adjoints.close();
         for &phi in &self.graph.regions[region].phis {
             self.adjoints.take(phi);
@@ -158,21 +155,21 @@ impl Reverse<'_> {
         self.close_sums(&opened);
     }
 
-    /// The blocks of `region` on the ways to ends that pass on what gets an adjoint;
-    /// in others there is nothing to sweep.
-    pub(super) fn reached_blocks(&self, region: Region, carried: &Carried) -> HashSet<Block> {
+    /// The blocks of `region` on paths to ends where an operand gets an adjoint; the others
+    /// need no sweep.
+    pub(super) fn active_blocks(&self, region: Region, carried: &Carried) -> HashSet<Block> {
         let root = self.graph.regions[region].root;
-        let mut reached = HashSet::new();
+        let mut active_blocks = HashSet::new();
         for &leaf in &self.activity.leaves[region] {
             let mut next = Some(leaf).filter(|&leaf| self.is_seeded(region, leaf, carried));
-            while let Some(block) = next.filter(|&block| reached.insert(block)) {
+            while let Some(block) = next.filter(|&block| active_blocks.insert(block)) {
                 next = self.activity.parents[block].filter(|_| block != root);
             }
         }
-        reached
+        active_blocks
     }
 
-    /// Sweeps what comes after the steps of `block`, and leaves the steps to do.
+    /// Sweeps the end of `block` and schedules the sweep of its items.
     fn sweep_end(&mut self, block: Block, sweep: &mut Sweep) {
         let data = &self.graph.blocks[block];
         sweep.tasks.push(Task::Steps(block, data.items.len()));
@@ -181,16 +178,16 @@ impl Reverse<'_> {
             if self.recomputed.contains(&region) {
                 self.copy_again(region);
             }
-            self.fill_pasts(region);
+            self.zero_trajectory_adjoints(region);
         }
         match &data.end {
             End::Return(_) => {
                 if let Some(frame) = sweep.frames.last() {
-                    self.sweep_passed(block, frame);
+                    self.sweep_phi_operands(block, frame);
                 }
             }
             &End::Branch { condition, then, otherwise } => {
-                if !sweep.is_reached(then) && !sweep.is_reached(otherwise) {
+                if !sweep.is_active_block(then) && !sweep.is_active_block(otherwise) {
                     return;
                 }
                 if let Some(region) = sweep.region() {
@@ -201,20 +198,19 @@ impl Reverse<'_> {
                 let (new_then, new_otherwise) = self.builder.branch(condition);
                 sweep.tasks.extend([
                     Task::Join(new),
-                    Task::Side(otherwise, new_otherwise),
-                    Task::Side(then, new_then),
+                    Task::Arm(otherwise, new_otherwise),
+                    Task::Arm(then, new_then),
                 ]);
             }
             End::Open => {}
         }
     }
 
-    /// Sweeps the first `count` steps of `block`, up to the last region among
-    /// them.
+    /// Sweeps the first `count` items of `block`, last first, up to a region.
     fn sweep_steps(&mut self, block: Block, count: usize, sweep: &mut Sweep) {
         for index in (0..count).rev() {
             match self.graph.blocks[block].items[index] {
-                Item::Node(node) => self.pass_on(node),
+                Item::Node(node) => self.propagate(node),
                 Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
                 Item::Region(region) => {
                     sweep.tasks.extend([Task::Steps(block, index), Task::Region(region)]);
@@ -224,15 +220,15 @@ impl Reverse<'_> {
         }
     }
 
-    /// Ends the new region `new`, the current one, with `ends`: the adjoints that
-    /// any of them changed become its φs.
+    /// Ends the current region, `new`, with `ends`: each adjoint that one of them changed
+    /// becomes a φ.
     fn join(&mut self, new: Region, ends: &[(Block, Changed)]) {
         let replays = self.builder.graph().regions[new].replays.is_some();
         let mut nodes: Vec<Node> =
             ends.iter().flat_map(|(_, changed)| changed).map(|&(node, _)| node).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let mut passed: Vec<Vec<Node>> = vec![Vec::new(); ends.len()];
+        let mut operands: Vec<Vec<Node>> = vec![Vec::new(); ends.len()];
         let (mut joined, mut same) = (Vec::new(), Vec::new());
         for node in nodes {
             let before = self.adjoints.get(node);
@@ -243,19 +239,19 @@ impl Reverse<'_> {
                 values.push(adjoint.unwrap_or_else(|| self.builder.constant(0.0)));
             }
             let first = values[0];
-            // What two sides have in common is visible before them; what the one
-            // end of a replay has may be visible through the replay alone.
+            // A node that both arms return is computed before the branch. A node that the
+            // single end of a replay returns may be visible in the replay only.
             let visible = !replays || self.builder.graph().constant(first).is_some();
             if visible && values.iter().all(|&value| value == first) {
                 same.push((node, first));
             } else {
                 joined.push(node);
-                passed.iter_mut().zip(values).for_each(|(passed, value)| passed.push(value));
+                operands.iter_mut().zip(values).for_each(|(operands, value)| operands.push(value));
             }
         }
-        for ((block, _), passed) in ends.iter().zip(&passed) {
+        for ((block, _), operands) in ends.iter().zip(&operands) {
             self.builder.enter(*block);
-            self.builder.finish_block(passed);
+            self.builder.finish_block(operands);
             self.builder.leave();
         }
         let phis = self.builder.end_region(new, joined.len());

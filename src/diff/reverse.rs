@@ -1,30 +1,28 @@
 //! Reverse accumulation on the graph.
 //!
-//! The gradient graph has the same tree of blocks: each computes what the
-//! original block computes, and each leaf then walks its path backwards. It
-//! applies the rules, the order of operands and the order of additions of the
-//! tape's sweep, so that the two agree bit for bit as long as the original
-//! graph is the faithful one that `merge` makes. For regions see `regions`, for
-//! loops `loops` and `reach`, for array `sums`.
+//! The gradient graph has the same tree of blocks: each is a copy of the primal block, and
+//! each leaf then sweeps its path backwards. It applies the derivative rules, the order of
+//! operands and the order of additions of the tape's sweep, so the two agree bit for bit if
+//! the primal graph is the one that `merge` makes. For regions see `regions`, for loops
+//! `loops` and `adjoint_flow`, for arrays `sums`.
 //!
-//! One difference is left, and the runtime deals with it: where an adjoint is
-//! zero the sweep passes nothing on, the graph passes on zero times the partial
-//! derivative. That shows only as NaN in the result, when the partial is not
-//! finite.
+//! There is one difference: where an adjoint is zero, the tape makes no contribution and the
+//! graph adds zero times the partial derivative. That shows only as NaN in the result, if the
+//! partial is not finite, and the runtime then runs the tape.
 
 use super::activity::Activity;
 use super::adjoints::Adjoints;
-use super::arrays::{Row, rows};
-use super::needed::Needed;
-use super::order::{Entries, Order};
+use super::input_adjoints::{OutputArray, output_arrays};
+use super::rematerialise::SavedValues;
 use super::sums::Sums;
+use super::tape_order::{EntryPhis, TapeOrder};
 use crate::entity::PrimaryMap;
 use crate::op::{Op, contribution};
 use crate::ssa::{
     ArrayData, Block, Builder, CallData, Def, End, Folding, Graph, Item, Node, Region,
 };
 
-/// What the outputs of the graph that [`reverse()`] makes are.
+/// The outputs of the graph that [`reverse()`] makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wanted {
     /// The derivatives by the active inputs.
@@ -34,33 +32,33 @@ pub enum Wanted {
 }
 
 /// The gradient of the first output of `graph`, a verified graph, by its active
-/// inputs: one output for each, in order. Those for a row of inputs that loops read are a
-/// array of outputs.
+/// inputs: one output for each, in order. The outputs for a range of inputs that loops read by
+/// index are an array.
 ///
 /// Each path is differentiated on its own: the derivative of a choice is the
 /// choice of the derivatives (corollary 2 of the φ-calculus in "Coarsening
-/// Optimization for Differentiable Programming"). A region on a path gets a
-/// region of the gradient graph that replays it backwards, a loop one that
-/// replays its iterations, the last one first; the adjoints of elements of array
-/// are sums. `folding` applies to the new graph; with [`Folding::Exact`] its
-/// outputs are the bits that the tape's sweep computes, where φs are to the tape the
-/// addition of -0.0, but for the NaN of zero times infinity. Entry φs, φs of loops and
-/// elements of array are no events to the tape if [`reordered`](super::reordered())
-/// finds no loops; if it does, entry φs and φs of loops are additions of -0.0, too, and
-/// the order of additions to nodes that have several names may be another one.
+/// Optimization for Differentiable Programming"). For each region on a path the
+/// gradient graph has a region that replays it backwards, for each loop one that
+/// replays its iterations, the last one first; the adjoints of array elements
+/// are sums. `folding` applies to the new graph. With [`Folding::Exact`] its
+/// outputs are the bits that the tape's sweep computes, with φs as additions of -0.0, but
+/// for the NaN of zero times infinity. Entry φs, φs of loops and array elements are no
+/// events of the tape if [`reordered`](super::reordered()) finds no loops; otherwise entry
+/// φs and φs of loops are additions of -0.0, too, and the order of additions to nodes with
+/// aliases may differ.
 ///
-/// Memory and time are linear in what is made, but for the search for what each
-/// loop carries, which looks at a loop once for each loop around it; the stack
-/// does not grow with the graph. What is made does not depend on the bounds of
+/// Memory and time are linear in the size of the gradient graph, but for the search for
+/// loop-carried adjoints, which visits a loop once for each loop around it; the stack
+/// does not grow with the graph. The gradient graph does not depend on the bounds of
 /// loops. Per leaf it is linear in the path, with two exceptions: after each
-/// branch of a region, each adjoint that one of its sides changes is a φ, so one
-/// that is passed on from below n branches costs n φs; and the elements of a
-/// array of n nodes, not of inputs, cost n steps for each outermost region that reads it.
+/// branch of a region, each adjoint that one of its arms changes is a φ, so one
+/// from below n branches costs n φs; and an array of n nodes, not of inputs, costs n
+/// operations for each outermost region that reads it.
 ///
-/// A graph with regions that replay others, which gradient graphs are where
-/// there were regions, is not differentiated: adjoints of what the first region
-/// computed would have to leave the second. Nor is one that adds to sums. The
-/// gradient graph is then one that stops without a result for all inputs.
+/// A graph with regions that replay others (such as a gradient graph) is not
+/// differentiated, because adjoints of values of the first region would be computed in the
+/// second, where they are not visible outside. Nor is a graph that adds to sums. The
+/// result is then a graph that stops without a result for all inputs.
 ///
 /// # Examples
 ///
@@ -77,23 +75,23 @@ pub fn reverse(graph: &Graph, wanted: Wanted, folding: Folding) -> Graph {
     reverse_from(graph, &[], None, wanted, folding)
 }
 
-/// As [`reverse()`]; the sweep computes `recomputed`, loops in loops, again. `entries`
-/// tells what entry φs are to it if that does not depend on the graph.
+/// As [`reverse()`], with a sweep that runs the inner loops `recomputed` again. `entries` is
+/// the treatment of entry φs; by default the graph decides.
 pub(super) fn reverse_from(
     graph: &Graph,
     recomputed: &[Region],
-    entries: Option<Entries>,
+    entries: Option<EntryPhis>,
     wanted: Wanted,
     folding: Folding,
 ) -> Graph {
     let activity = Activity::of(graph);
-    let first = entries.unwrap_or(Entries::Named);
+    let first = entries.unwrap_or(EntryPhis::Aliases);
     let mut pass = Reverse::new(&activity, recomputed, wanted, folding, first);
     if has_gradient(graph) {
         pass.run();
-        if entries.is_none() && pass.order.has_wrong() {
-            // To add to first values at once is of no use then.
-            pass = Reverse::new(&activity, recomputed, wanted, folding, Entries::Copies);
+        if entries.is_none() && pass.order.is_reordered() {
+            // Without the order of the tape, adjoint forwarding to first values is no use.
+            pass = Reverse::new(&activity, recomputed, wanted, folding, EntryPhis::Copies);
             pass.run();
         }
     } else {
@@ -102,13 +100,13 @@ pub(super) fn reverse_from(
     pass.builder.into_graph()
 }
 
-/// Whether [`reverse()`] differentiates `graph`: it has no sums, and no region replays another.
+/// True if [`reverse()`] differentiates `graph`: it has no sums, and no region replays another.
 pub(super) fn has_gradient(graph: &Graph) -> bool {
     !graph.arrays.values().any(ArrayData::is_sums)
         && graph.regions.values().all(|region| region.replays.is_none())
 }
 
-/// A graph on its way to its gradient.
+/// The state of the pass: the primal graph and the gradient graph being built.
 pub(super) struct Reverse<'a> {
     pub(super) graph: &'a Graph,
     wanted: Wanted,
@@ -117,30 +115,30 @@ pub(super) struct Reverse<'a> {
     copy: PrimaryMap<Node, Option<Node>>,
     /// For each region of the graph its copy in the new one.
     pub(super) region_copy: PrimaryMap<Region, Option<Region>>,
-    /// The loops that are computed again where they are swept.
+    /// The inner loops that are run again where they are swept.
     pub(super) recomputed: &'a [Region],
-    pub(super) needed: Needed,
-    /// Whether what is copied has been computed before, so that no guard fails.
+    pub(super) saved_values: SavedValues,
+    /// True while a recomputed loop is copied, whose guards have been checked before.
     is_again: bool,
     pub(super) adjoints: Adjoints,
     pub(super) activity: &'a Activity<'a>,
     pub(super) sums: Sums,
-    pub(super) rows: Vec<Row>,
-    pub(super) order: Order,
-    /// The steps from the root to here, regions as one step each.
+    pub(super) output_arrays: Vec<OutputArray>,
+    pub(super) order: TapeOrder,
+    /// The items from the root to the current position, each region as one item.
     path: Vec<Item>,
 }
 
-/// What is left to copy.
+/// A unit of work of copying.
 enum Step {
     /// A block; its copy, unless that is the current block.
     Block(Block, Option<Block>),
-    /// The rest of a block, from this step on.
+    /// The items of a block from this number on, and its end.
     Rest(Block, usize),
-    /// The φs of a region, whose blocks have been copied to the other one.
+    /// The φs of a region and of its copy, after its blocks.
     Join(Region, Region),
-    /// Back to the block above, and to a path of this length.
-    Leave(usize),
+    /// The return to the parent block, with a path of this length.
+    Return(usize),
 }
 
 impl<'a> Reverse<'a> {
@@ -149,7 +147,7 @@ impl<'a> Reverse<'a> {
         recomputed: &'a [Region],
         wanted: Wanted,
         folding: Folding,
-        entries: Entries,
+        entries: EntryPhis,
     ) -> Self {
         let graph = activity.graph;
         let mut builder = Builder::of(graph, folding);
@@ -173,19 +171,19 @@ impl<'a> Reverse<'a> {
             builder,
             copy,
             region_copy: PrimaryMap::filled(None, graph.regions.len()),
-            needed: Needed::of(activity, recomputed),
-            order: Order::of(activity, folding, entries),
+            saved_values: SavedValues::of(activity, recomputed),
+            order: TapeOrder::of(activity, folding, entries),
             recomputed,
             is_again: false,
             adjoints: Adjoints::new(graph.nodes.len()),
-            rows: rows(activity),
+            output_arrays: output_arrays(activity),
             activity,
             sums: Sums::new(graph),
             path: Vec::new(),
         }
     }
 
-    /// Makes the graph that stops for all inputs.
+    /// Makes a graph that stops without a result for all inputs.
     fn refuse(&mut self) {
         let (never, unknown) = (self.builder.constant(0.0), self.builder.constant(f64::NAN));
         self.builder.guard(never, true);
@@ -197,9 +195,8 @@ impl<'a> Reverse<'a> {
         self.copy_steps(vec![Step::Block(self.graph.root(), None)], 0);
     }
 
-    /// Copies `region`, a loop that has been copied before, to the current block: from
-    /// here on the copies of what is in it are the new ones. Its φs keep theirs, which
-    /// conditions may depend on that are replayed.
+    /// Copies `region`, a recomputed loop, to the current block once more: its nodes get new
+    /// copies. Its φs keep the old ones, since conditions that are replayed may depend on them.
     pub(super) fn copy_again(&mut self, region: Region) {
         let phis = self.graph.regions[region].phis.iter();
         let before: Vec<(Node, Option<Node>)> = phis.map(|&phi| (phi, self.copy[phi])).collect();
@@ -212,19 +209,19 @@ impl<'a> Reverse<'a> {
         before.into_iter().for_each(|(phi, copy)| self.copy[phi] = copy);
     }
 
-    /// Copies all that is `pending`, the last first. The current block is in `depth`
-    /// regions; only outside of all a leaf is swept, and steps belong to the path.
+    /// Works off `pending`, last first. The current block is in `depth` regions. Only outside
+    /// of regions leaves are swept and items belong to the path.
     fn copy_steps(&mut self, mut pending: Vec<Step>, mut depth: usize) {
         while let Some(step) = pending.pop() {
             match step {
                 Step::Block(block, copy) => {
                     if let Some(copy) = copy {
                         self.builder.enter(copy);
-                        pending.push(Step::Leave(self.path.len()));
+                        pending.push(Step::Return(self.path.len()));
                     }
                     pending.push(Step::Rest(block, 0));
                 }
-                Step::Leave(length) => {
+                Step::Return(length) => {
                     self.path.truncate(length);
                     self.builder.leave();
                 }
@@ -263,11 +260,10 @@ impl<'a> Reverse<'a> {
         }
     }
 
-    /// Copies a step; of a region only the beginning, which it returns with its
-    /// copy.
+    /// Copies an item. A region is only begun, and returned with its copy.
     fn copy_item(&mut self, item: Item) -> Option<(Region, Region)> {
         match item {
-            // Graphs with sums are refused.
+            // `has_gradient` excludes graphs with sums.
             Item::Fill(_) | Item::Accumulate(..) => None,
             Item::Node(node) => {
                 self.builder.set_place(self.graph.nodes[node].place);
@@ -341,14 +337,14 @@ impl<'a> Reverse<'a> {
 
     /// Ends the current leaf with the derivatives of `output`.
     fn sweep(&mut self, output: Node) {
-        // For the next leaf no adjoint may be left.
+        // The scope restores the adjoints for the next leaf.
         self.adjoints.open();
         for index in 0..self.path.len() {
             if let Item::Region(region) = self.path[index] {
-                self.fill_pasts(region);
+                self.zero_trajectory_adjoints(region);
             }
         }
-        self.fill_rows();
+        self.zero_output_arrays();
         if self.activity.active[output] {
             let one = self.builder.constant(1.0);
             if !self.add_to_sum(output, one) {
@@ -357,7 +353,7 @@ impl<'a> Reverse<'a> {
         }
         for index in (0..self.path.len()).rev() {
             match self.path[index] {
-                Item::Node(node) => self.pass_on(node),
+                Item::Node(node) => self.propagate(node),
                 Item::Region(region) => self.sweep_region(region),
                 Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
             }
@@ -368,7 +364,7 @@ impl<'a> Reverse<'a> {
         let derivatives = self.other_derivatives().into_iter();
         let mut outputs: Vec<Node> = derivatives
             .map(|adjoint| match adjoint {
-                // The sweep adds to zero, so it never yields a negative zero.
+                // The tape adds to zero, so its derivatives are never -0.0.
                 Some(adjoint) if exact => self.builder.apply(Op::Add, &[adjoint, zero]),
                 Some(adjoint) => adjoint,
                 None => zero,
@@ -381,8 +377,8 @@ impl<'a> Reverse<'a> {
         self.adjoints.close();
     }
 
-    /// Adds to the adjoint of each operand of `node` what it gets of its own.
-    pub(super) fn pass_on(&mut self, node: Node) {
+    /// Takes the adjoint of `node` and adds its contribution to each operand's adjoint.
+    pub(super) fn propagate(&mut self, node: Node) {
         let Some(adjoint) = self.adjoints.take(node) else { return };
         self.builder.set_place(self.graph.nodes[node].place);
         let (op, args) = match self.graph.nodes[node].def {
@@ -394,31 +390,31 @@ impl<'a> Reverse<'a> {
             }
             _ => return,
         };
-        let (x, y) = (args.map(|arg| self.at_hand(arg, node)), self.copied(node));
+        let (x, y) = (args.map(|arg| self.primal_value(arg, node)), self.copied(node));
         for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
             if self.activity.active[arg] {
-                let passed = contribution(&mut self.builder, op, operand, x, y, adjoint);
-                if let Some(passed) = passed {
-                    self.add(arg, passed);
+                let increment = contribution(&mut self.builder, op, operand, x, y, adjoint);
+                if let Some(increment) = increment {
+                    self.add(arg, increment);
                 }
             }
         }
     }
 
-    /// Adds `passed` to the adjoint of `node`, and to those of what it stands for.
-    pub(super) fn add(&mut self, node: Node, passed: Node) {
-        self.add_to_one(node, passed);
-        self.add_to_firsts(node, passed);
+    /// Adds `increment` to the adjoint of `node`, and to those that it is an alias of.
+    pub(super) fn add(&mut self, node: Node, increment: Node) {
+        self.add_to_one(node, increment);
+        self.add_to_aliased_firsts(node, increment);
     }
 
-    /// Adds `passed` to the adjoint of `node` alone.
-    pub(super) fn add_to_one(&mut self, node: Node, passed: Node) {
-        if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
+    /// Adds `increment` to the adjoint of `node` alone.
+    pub(super) fn add_to_one(&mut self, node: Node, increment: Node) {
+        if self.add_to_sum(node, increment) || self.add_to_alias_target(node, increment) {
             return;
         }
         let sum = match self.adjoints.get(node) {
-            Some(before) => self.builder.apply(Op::Add, &[before, passed]),
-            None => passed,
+            Some(before) => self.builder.apply(Op::Add, &[before, increment]),
+            None => increment,
         };
         self.adjoints.set(node, sum);
     }

@@ -1,10 +1,10 @@
-//! Splitting: a loop becomes two, one in the other.
+//! Strip mining: a loop becomes a nest of two.
 //!
-//! A loop of at most n iterations is cut into ⌊√n⌋ strips. The outer loop has one
-//! iteration for each strip; the inner one is the loop itself, begins with the entry
-//! φs of the outer one, and ends where the strip does. The last strip is the longest
-//! one, by what is left of the division: so no index is further than it was, and a
-//! loop that wants more than n iterations stops as before.
+//! A loop of at most n iterations is cut into ⌊√n⌋ strips. The outer loop has one iteration
+//! for each strip. The inner loop is the original one; its first values are the entry φs of
+//! the outer loop, and it ends with its strip. The last strip also takes the remainder of the
+//! division, so no index exceeds its range, and a loop that would run more than n iterations
+//! stops as before.
 
 use smallvec::SmallVec;
 
@@ -14,13 +14,13 @@ use crate::ssa::{
     in_order,
 };
 
-/// How a loop of at most `bound` iterations is cut.
+/// The strips of a loop of at most `bound` iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Strips {
     pub(super) count: u32,
-    /// The iterations of all but the last.
+    /// The number of iterations of each strip but the last.
     pub(super) length: u32,
-    /// The most iterations of the last.
+    /// The largest number of iterations of the last strip.
     pub(super) longest: u32,
 }
 
@@ -33,8 +33,8 @@ impl Strips {
     }
 }
 
-/// How [`split`] can cut `region`: if it is long enough, replays none, and nothing
-/// reads its history, which must be one row.
+/// The strips of `region` for [`split`], if it is long enough, replays no other loop, and no
+/// access reads a trajectory of it, which has a single stride.
 pub(super) fn strips(graph: &Graph, nest: &Nest, region: Region) -> Option<Strips> {
     let data = &graph.regions[region];
     let strips = Strips::of(data.cycle.as_ref()?.bound).filter(|_| data.replays.is_none())?;
@@ -49,8 +49,8 @@ pub(super) fn strips(graph: &Graph, nest: &Nest, region: Region) -> Option<Strip
     (!is_read && strides.all(fits)).then_some(strips)
 }
 
-/// `graph` with `region`, a loop for which there are [`strips`], as two loops; and the
-/// outer one. The inner one has the id of the old one.
+/// `graph` with `region`, a loop that has [`strips`], as a nest of two; returns it with the
+/// outer loop. The inner loop keeps the id.
 pub(super) fn split(graph: &Graph, nest: &Nest, region: Region) -> Option<(Graph, Region)> {
     let Loop { bound, entries } = graph.regions[region].cycle.clone()?;
     let strips = Strips::of(bound)?;
@@ -76,7 +76,7 @@ pub(super) fn split(graph: &Graph, nest: &Nest, region: Region) -> Option<(Graph
         cycle.entries.iter_mut().zip(firsts).for_each(|(entry, first)| entry.first = first);
     }
 
-    // What is known of a strip before it begins.
+    // Before a strip: its first iteration and the number of its last one.
     let strip = new.push_iteration(outer);
     let number = |number: u32| f64::from(number).to_bits();
     let [last, length] = [strips.count - 1, strips.length].map(|n| new.push_const(number(n)));
@@ -86,7 +86,7 @@ pub(super) fn split(graph: &Graph, nest: &Nest, region: Region) -> Option<(Graph
     let begin = new.push_apply(root, Op::Mul, &[strip, length], None);
     new.blocks[root].items.push(Item::Region(region));
 
-    // What an iteration has to know first.
+    // At the head of the body: the original iteration number, and whether the strip goes on.
     let old_number = graph.nodes.iter().find(|(_, data)| data.def == Def::Iteration(region));
     let within = new.push_iteration(region);
     let mut begins: Vec<Item> = Vec::new();
@@ -99,7 +99,7 @@ pub(super) fn split(graph: &Graph, nest: &Nest, region: Region) -> Option<(Graph
     begins.push(Item::Node(goes_on));
     new.blocks[body].items.splice(0..0, begins);
 
-    // Whether there is another iteration if there are as many as there may be.
+    // True for `i < bound - 1`, the condition of a loop that only counts.
     let counts = |again: Node| match graph.nodes[again].def {
         Def::Apply(Op::Lt, [number, most, _]) => {
             graph.nodes[number].def == Def::Iteration(region)
@@ -127,18 +127,18 @@ pub(super) fn split(graph: &Graph, nest: &Nest, region: Region) -> Option<(Graph
     Some((in_order(&new)?, outer))
 }
 
-/// What decides whether there is another iteration.
+/// The conditions for another iteration.
 struct Ends {
-    /// Whether there may be one in this strip.
+    /// True unless this is the last iteration of the strip.
     goes_on: Node,
-    /// Whether there is another strip.
+    /// True unless this is the last strip.
     more: Node,
     zero: Node,
 }
 
-/// Lets the end `leaf` of the loop `region` pass on, for its φs, all that it passes on
-/// for the outer loop; and lets it go on only in this strip. `counts` tells of what
-/// decides about another iteration whether it just counts up to the bound.
+/// Rewrites `leaf`, an end of the loop `region`: the operands of its φs become all operands of
+/// the outer loop, and another iteration follows only within the strip. `counts` tests whether
+/// a condition only counts up to the bound.
 fn end_strip(
     graph: &mut Graph,
     region: Region,
@@ -150,8 +150,8 @@ fn end_strip(
     let Some((&again, rest)) = passed.split_first() else { return };
     let entries: Vec<Node> = graph.entries(region).iter().map(|entry| entry.phi).collect();
     let (nexts, values) = rest.split_at(entries.len());
-    // For the inner loop, then for the outer one. What does not matter there is
-    // something without a derivative, or that gets one anyway.
+    // The operands for the inner loop, then for the outer one. Operands that are never used
+    // are nodes without an adjoint, or with one in any case.
     let (inner_again, outer_again, outer_nexts, outer_values) = match graph.constant(again) {
         Some(0.0) => (again, again, entries, values.to_vec()),
         Some(_) => (ends.goes_on, again, nexts.to_vec(), vec![again; values.len()]),

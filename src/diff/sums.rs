@@ -1,41 +1,39 @@
-//! The adjoints of the elements of array.
+//! The adjoints of array elements: arrays of sums.
 //!
-//! Which node an element of an array is depends on the iteration, so a sweep
-//! cannot know to whose adjoint it adds. The adjoints of all nodes of the array
-//! are elements of sums as long as a region is swept that reads the array, and
-//! whatever else in it adds to one of these nodes adds to the sums as well: there
-//! is one accumulator for each node, as on the tape.
+//! The node that an element is depends on the iteration, so the sweep of `a[i]` cannot add to
+//! the adjoint of one node. While a region that reads an array is swept, the adjoints of all
+//! nodes of the array are elements of sums, and all other contributions to these nodes are
+//! added to the sums as well. So each node has one accumulator, as on the tape.
 //!
-//! Series that share nodes share sums, where the place in the sums is an affine
-//! function of the index in each: parts of a row, a row backwards, every other
-//! element. Where there is no such function, a node that is in two of them, or
-//! twice in one, has a second accumulator, which is added to its adjoint in the
-//! end: the same but for rounding.
+//! Arrays that share nodes share sums, if the position in the sums is an affine function of
+//! the index in each: a part of an array, an array reversed, every other element. Otherwise a
+//! node that is in two of them, or twice in one, has a second accumulator, which is added to
+//! its adjoint in the end. The result differs in rounding only.
 //!
-//! A history has sums of its own, from the end of the block in which its loop
-//! stands up to where the loop itself is swept.
+//! A saved trajectory has sums of its own, from the end of the block with its loop up to the
+//! sweep of the loop.
 
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
 use super::activity::bound;
-use super::arrays::range;
+use super::entry_phis::EntryOrder;
+use super::input_adjoints::range;
 use super::reverse::Reverse;
-use super::running::Running;
 use crate::entity::PrimaryMap;
 use crate::ssa::{Access, AccessData, Array, ArrayData, Def, Graph, Node, Region};
 
-/// Which adjoints are in sums at present.
+/// The adjoints that are in sums at the current position.
 pub(super) struct Sums {
-    /// For each node the place that is its adjoint.
+    /// For each node the element that is its adjoint.
     places: PrimaryMap<Node, Option<(Array, u32)>>,
-    /// For each array of nodes where its elements are.
+    /// For each array of nodes the map from its indices to sums.
     maps: PrimaryMap<Array, Option<Map>>,
-    /// For each node the sums of its history, and whether anything has been added.
-    pasts: PrimaryMap<Node, Option<(Array, bool)>>,
+    /// For each node the sums of its trajectory, and whether there was a contribution.
+    trajectories: PrimaryMap<Node, Option<(Array, bool)>>,
 }
 
-/// Where the elements of an array of the graph are in sums of the new one.
+/// The position in sums of element i of an array: `scale · i + offset`.
 #[derive(Clone, Copy)]
 struct Map {
     sums: Array,
@@ -43,23 +41,23 @@ struct Map {
     offset: i64,
 }
 
-/// Sums that are open.
+/// Sums that are in use while a region is swept.
 #[derive(Default)]
 pub(super) struct Opened {
-    /// The new array, with the nodes in each.
+    /// The arrays of the gradient graph, with their elements.
     sums: Vec<(Array, Vec<Slot>)>,
-    /// The array whose elements they are.
+    /// The arrays of the primal graph whose adjoints they are.
     arrays: Vec<Array>,
 }
 
-/// What an element of sums is.
+/// The meaning of an element of sums.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Slot {
-    /// Of no interest.
+    /// Not used.
     Unused,
     /// The adjoint of a node.
     Adjoint(Node),
-    /// A part of the adjoint of a node.
+    /// A second accumulator of a node.
     Part(Node),
 }
 
@@ -68,26 +66,26 @@ impl Sums {
         Sums {
             places: PrimaryMap::filled(None, graph.nodes.len()),
             maps: PrimaryMap::filled(None, graph.arrays.len()),
-            pasts: PrimaryMap::filled(None, graph.nodes.len()),
+            trajectories: PrimaryMap::filled(None, graph.nodes.len()),
         }
     }
 }
 
 impl Reverse<'_> {
-    /// Whether the adjoint of `node` is in sums at present.
+    /// True if the adjoint of `node` is in sums.
     pub(super) fn has_sum(&self, node: Node) -> bool {
         self.place(node).is_some()
     }
 
-    /// The sums that have the adjoint of `node` at present, and where.
+    /// The array and the index of the adjoint of `node`, if it is in sums.
     pub(super) fn place(&self, node: Node) -> Option<(Array, u32)> {
         match self.graph.nodes[node].def {
-            Def::Input(number) => self.place_of_input(number).or(self.sums.places[node]),
+            Def::Input(number) => self.output_element_of(number).or(self.sums.places[node]),
             _ => self.sums.places[node],
         }
     }
 
-    /// Whether `node` has no adjoint yet, or one in these sums that began there with 0.
+    /// True if `node` has no adjoint yet, or one in `opened` that began with 0.
     pub(super) fn is_empty(&self, opened: &Opened, node: Node) -> bool {
         let Some((sums, at)) = self.place(node) else { return self.adjoints.get(node).is_none() };
         let is_zero = match &self.builder.graph().arrays[sums] {
@@ -97,8 +95,7 @@ impl Reverse<'_> {
         is_zero && opened.sums.iter().any(|&(array, _)| array == sums)
     }
 
-    /// The least and the largest place in sums that the element at `access` may have at
-    /// present.
+    /// The sums, and the smallest and the largest index in them, for the element at `access`.
     pub(super) fn places(&self, access: Access) -> Option<(Array, i64, i64)> {
         let data = &self.graph.accesses[access];
         let Map { sums, scale, offset } = self.map(access)?;
@@ -107,27 +104,28 @@ impl Reverse<'_> {
         Some((sums, one.min(other), one.max(other)))
     }
 
-    /// Where the elements that `access` reads have their adjoints at present.
+    /// The map from the indices of `access` to sums.
     fn map(&self, access: Access) -> Option<Map> {
-        let row = self.row_of(access).map(|(sums, offset)| Map { sums, scale: 1, offset });
-        row.or(self.sums.maps[self.graph.accesses[access].array])
+        let outputs =
+            self.output_array_of(access).map(|(sums, offset)| Map { sums, scale: 1, offset });
+        outputs.or(self.sums.maps[self.graph.accesses[access].array])
     }
 
-    /// Whether the adjoints of the elements of `array` are in sums at present.
+    /// True if the adjoints of the elements of `array` are in sums.
     pub(super) fn is_open(&self, array: Array) -> bool {
         self.sums.maps[array].is_some()
     }
 
-    /// Adds `passed` to the sum that is the adjoint of `node`, if there is one.
-    pub(super) fn add_to_sum(&mut self, node: Node, passed: Node) -> bool {
+    /// Adds `increment` to the sum that is the adjoint of `node`, if there is one.
+    pub(super) fn add_to_sum(&mut self, node: Node, increment: Node) -> bool {
         let Some((array, base)) = self.place(node) else { return false };
         let access = AccessData { array, base, strides: Default::default() };
-        self.builder.accumulate(access, passed);
+        self.builder.accumulate(access, increment);
         true
     }
 
-    /// Puts the adjoints of the elements of `array`, and those of `others`, in
-    /// sums, until they are closed.
+    /// Moves the adjoints of the elements of `array` and of `others` to sums, until
+    /// [`Reverse::close_sums`].
     pub(super) fn open_sums(&mut self, array: &[Array], others: &[Node]) -> Opened {
         let graph = self.graph;
         let mut layout = Layout::default();
@@ -136,13 +134,13 @@ impl Reverse<'_> {
             _ => None,
         };
         let mut order: Vec<(Array, &[Node])> = array.iter().filter_map(nodes).collect();
-        // Longer ones first, so that others are parts of them.
+        // Longer ones first, so that shorter ones may be parts of them.
         order.sort_by_key(|&(array, nodes)| (core::cmp::Reverse(nodes.len()), array));
         let mut found = Vec::new();
         for &(array, nodes) in &order {
             let place = layout.place(nodes, |node| self.slot(node));
             if place.in_parts {
-                self.refuse_readers(&[array]);
+                self.mark_readers_reordered(&[array]);
             }
             found.push((array, place));
         }
@@ -152,10 +150,10 @@ impl Reverse<'_> {
         }
         let mut opened = Opened::default();
         let mut begins = Vec::new();
-        for row in layout.rows {
-            let low = row.keys().next().copied().unwrap_or(0);
-            let high = row.keys().next_back().copied().unwrap_or(-1);
-            let slot = |at: i64| row.get(&at).copied().unwrap_or(Slot::Unused);
+        for buffer in layout.buffers {
+            let low = buffer.keys().next().copied().unwrap_or(0);
+            let high = buffer.keys().next_back().copied().unwrap_or(-1);
+            let slot = |at: i64| buffer.get(&at).copied().unwrap_or(Slot::Unused);
             let slots: Vec<Slot> = (low..=high).map(slot).collect();
             let first = |slot: &Slot| match *slot {
                 Slot::Adjoint(node) => self.adjoints.get(node),
@@ -173,15 +171,15 @@ impl Reverse<'_> {
             begins.push((sums, low));
         }
         for (array, place) in found {
-            let (sums, low) = begins[place.row];
-            let Place { scale, offset, .. } = place;
+            let (sums, low) = begins[place.buffer];
+            let Placement { scale, offset, .. } = place;
             self.sums.maps[array] = Some(Map { sums, scale, offset: offset - low });
             opened.arrays.push(array);
         }
         opened
     }
 
-    /// What the element of an array that is `node` needs in sums.
+    /// The element of sums that a `node` of an array requires.
     fn slot(&self, node: Node) -> Slot {
         match (self.activity.active[node], self.place(node)) {
             (false, _) => Slot::Unused,
@@ -190,7 +188,7 @@ impl Reverse<'_> {
         }
     }
 
-    /// Takes the adjoints out of sums again.
+    /// Moves the adjoints back from sums to nodes, and adds second accumulators.
     pub(super) fn close_sums(&mut self, opened: &Opened) {
         for &array in &opened.arrays {
             self.sums.maps[array] = None;
@@ -216,30 +214,30 @@ impl Reverse<'_> {
         }
     }
 
-    /// Adds `passed` to the adjoint of the element at `access`.
-    pub(super) fn add_to_element(&mut self, access: Access, passed: Node) {
+    /// Adds `increment` to the adjoint of the element at `access`.
+    pub(super) fn add_to_element(&mut self, access: Access, increment: Node) {
         let graph = self.graph;
         let data = &graph.accesses[access];
         match &graph.arrays[data.array] {
             ArrayData::Constants(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => {}
-            &ArrayData::Saved(past) => {
-                let Some((sums, _)) = self.sums.pasts[past] else { return };
-                self.sums.pasts[past] = Some((sums, true));
-                let offset = i64::from(self.order.lead[past]);
-                self.accumulate(data, Map { sums, scale: 1, offset }, passed);
+            &ArrayData::Saved(saved) => {
+                let Some((sums, _)) = self.sums.trajectories[saved] else { return };
+                self.sums.trajectories[saved] = Some((sums, true));
+                let offset = i64::from(self.order.lag[saved]);
+                self.accumulate(data, Map { sums, scale: 1, offset }, increment);
             }
             ArrayData::Inputs { .. } | ArrayData::Nodes(_) => {
-                if let Some(node) = self.activity.fixed(access) {
+                if let Some(node) = self.activity.known_element(access) {
                     if self.activity.active[node] {
-                        self.add(node, passed);
+                        self.add(node, increment);
                     }
                 } else if let Some(map) = self.map(access) {
-                    self.accumulate(data, map, passed);
+                    self.accumulate(data, map, increment);
                 } else {
-                    // It reads nodes of the iteration that it is in itself.
+                    // It reads nodes of its own iteration.
                     let opened = self.open_sums(&[data.array], &[]);
                     if let Some(map) = self.map(access) {
-                        self.accumulate(data, map, passed);
+                        self.accumulate(data, map, increment);
                     }
                     self.close_sums(&opened);
                 }
@@ -247,21 +245,21 @@ impl Reverse<'_> {
         }
     }
 
-    /// Adds `passed` to the sum of what `past` was in iteration number `at`.
-    pub(super) fn add_to_past(&mut self, past: Node, at: u32, passed: Node) {
-        let Some((array, _)) = self.sums.pasts[past] else { return };
-        self.sums.pasts[past] = Some((array, true));
-        let base = at.saturating_add(self.order.lead[past]);
+    /// Adds `increment` to the adjoint of `saved` in iteration `at`.
+    pub(super) fn add_to_trajectory(&mut self, saved: Node, at: u32, increment: Node) {
+        let Some((array, _)) = self.sums.trajectories[saved] else { return };
+        self.sums.trajectories[saved] = Some((array, true));
+        let base = at.saturating_add(self.order.lag[saved]);
         let access = AccessData { array, base, strides: Default::default() };
-        self.builder.accumulate(access, passed);
+        self.builder.accumulate(access, increment);
     }
 
-    /// Whether what is read later of `node` has sums at present.
-    pub(super) fn has_past(&self, node: Node) -> bool {
-        self.sums.pasts[node].is_some()
+    /// True if the trajectory of `node` has sums.
+    pub(super) fn has_trajectory(&self, node: Node) -> bool {
+        self.sums.trajectories[node].is_some()
     }
 
-    fn accumulate(&mut self, data: &AccessData, map: Map, passed: Node) {
+    fn accumulate(&mut self, data: &AccessData, map: Map, increment: Node) {
         let base = map.scale * i64::from(data.base) + map.offset;
         let changing = data.strides.iter().filter(|&&(r, _)| bound(self.graph, r) > 1);
         let scale = i32::try_from(map.scale).unwrap_or(0);
@@ -270,37 +268,36 @@ impl Reverse<'_> {
         };
         let strides = changing.filter_map(stride).collect();
         let base = u32::try_from(base).unwrap_or(0);
-        self.builder.accumulate(AccessData { array: map.sums, base, strides }, passed);
+        self.builder.accumulate(AccessData { array: map.sums, base, strides }, increment);
     }
 
-    /// Begins the sums of what is read later of the history of `region`.
-    pub(super) fn fill_pasts(&mut self, region: Region) {
-        for &past in &self.activity.pasts[region] {
-            let count = bound(self.graph, region) as usize + self.order.lead[past] as usize;
+    /// Sets the sums for the trajectories of `region` to zero.
+    pub(super) fn zero_trajectory_adjoints(&mut self, region: Region) {
+        for &saved in &self.activity.trajectories[region] {
+            let count = bound(self.graph, region) as usize + self.order.lag[saved] as usize;
             let sums = self.builder.array(ArrayData::Sums(vec![None; count]));
             self.builder.fill(sums);
-            self.sums.pasts[past] = Some((sums, false));
+            self.sums.trajectories[saved] = Some((sums, false));
         }
     }
 
-    /// The sums of the history of `node`, if anything has been added to them.
-    pub(super) fn past_sums(&self, node: Node) -> Option<Array> {
-        self.sums.pasts[node].filter(|&(_, is_used)| is_used).map(|(sums, _)| sums)
+    /// The sums for the trajectory of `node`, if there was a contribution.
+    pub(super) fn trajectory_adjoints(&self, node: Node) -> Option<Array> {
+        self.sums.trajectories[node].filter(|&(_, is_used)| is_used).map(|(sums, _)| sums)
     }
 
-    /// Lets the adjoint of each node of the loop `region` that is read later begin
-    /// with what it gets from there in the current iteration, unless it gets that by way
-    /// of entry φs.
-    pub(super) fn begin_with_pasts(&mut self, region: Region, running: &Running) {
+    /// Starts the adjoint of each node of the loop `region` with a trajectory from the adjoint of
+    /// its element in the current iteration, unless an entry φ starts from that.
+    pub(super) fn seed_from_trajectories(&mut self, region: Region, entry_order: &EntryOrder) {
         let Some(copy) = self.region_copy[region] else { return };
-        for &past in &self.activity.pasts[region] {
-            if let Some(array) = self.past_sums(past)
-                && !self.begins_in_chain(past, running)
+        for &saved in &self.activity.trajectories[region] {
+            if let Some(array) = self.trajectory_adjoints(saved)
+                && !self.seeds_phi_chain(saved, entry_order)
             {
                 let (base, strides) =
-                    (self.order.lead[past], core::iter::once((copy, 1)).collect());
+                    (self.order.lag[saved], core::iter::once((copy, 1)).collect());
                 let adjoint = self.builder.element(AccessData { array, base, strides });
-                self.adjoints.set(past, adjoint);
+                self.adjoints.set(saved, adjoint);
             }
         }
     }
@@ -312,12 +309,12 @@ impl Reverse<'_> {
         let stride = |&(region, stride): &(Region, i32)| Some((self.region_copy[region]?, stride));
         let strides: Vec<(Region, i32)> = data.strides.iter().filter_map(stride).collect();
         let copy = match &graph.arrays[data.array] {
-            &ArrayData::Saved(past) => {
-                let region = self.activity.nest.node_loop(past).and_then(|r| self.region_copy[r]);
-                let past = self.copied(past);
+            &ArrayData::Saved(saved) => {
+                let region = self.activity.nest.node_loop(saved).and_then(|r| self.region_copy[r]);
+                let saved = self.copied(saved);
                 return match region {
-                    Some(region) => self.builder.saved(region, past, data.base, &strides),
-                    None => past,
+                    Some(region) => self.builder.saved(region, saved, data.base, &strides),
+                    None => saved,
                 };
             }
             ArrayData::Nodes(nodes) => {
@@ -331,21 +328,21 @@ impl Reverse<'_> {
     }
 }
 
-/// Sums that are being laid out.
+/// The layout of new sums.
 #[derive(Default)]
 struct Layout {
-    /// By index, which may be negative as long as they are laid out.
-    rows: Vec<BTreeMap<i64, Slot>>,
-    /// Where the adjoint of each node is.
+    /// The elements by index, which may be negative until the layout is complete.
+    buffers: Vec<BTreeMap<i64, Slot>>,
+    /// The buffer and the index of the adjoint of each node.
     known: HashMap<Node, (usize, i64)>,
 }
 
-/// Where the elements of an array are: `scale · index + offset` in a row.
-struct Place {
-    row: usize,
+/// The placement of an array: element i is at `scale · i + offset` of a buffer.
+struct Placement {
+    buffer: usize,
     scale: i64,
     offset: i64,
-    /// Whether some nodes have accumulators elsewhere, too.
+    /// True if some nodes have a second accumulator.
     in_parts: bool,
 }
 
@@ -354,48 +351,50 @@ impl Layout {
         self.known.contains_key(&node)
     }
 
-    /// Finds a place for an array of these nodes.
-    fn place(&mut self, nodes: &[Node], slot: impl Fn(Node) -> Slot) -> Place {
+    /// Places an array of these nodes.
+    fn place(&mut self, nodes: &[Node], slot: impl Fn(Node) -> Slot) -> Placement {
         let slots: Vec<Slot> = nodes.iter().map(|&node| slot(node)).collect();
         let place = self.candidates(&slots).into_iter().find(|place| self.fits(&slots, place));
         let is_new = place.is_none();
         let mut place = place.unwrap_or_else(|| {
-            self.rows.push(BTreeMap::new());
-            Place { row: self.rows.len() - 1, scale: 1, offset: 0, in_parts: false }
+            self.buffers.push(BTreeMap::new());
+            Placement { buffer: self.buffers.len() - 1, scale: 1, offset: 0, in_parts: false }
         });
         for (&slot, index) in slots.iter().zip(0..) {
             let position = place.scale * index + place.offset;
             let slot = match slot {
                 Slot::Adjoint(node) if !self.has(node) => {
-                    self.known.insert(node, (place.row, position));
+                    self.known.insert(node, (place.buffer, position));
                     slot
                 }
                 Slot::Adjoint(node) if is_new => Slot::Part(node),
                 slot => slot,
             };
             place.in_parts |= matches!(slot, Slot::Part(_));
-            self.rows[place.row].entry(position).or_insert(slot);
+            self.buffers[place.buffer].entry(position).or_insert(slot);
         }
         place
     }
 
-    /// The places where the nodes of `slots` that are known are at theirs.
-    fn candidates(&self, slots: &[Slot]) -> Vec<Place> {
+    /// The placements that agree with the first two nodes of `slots` that are placed already.
+    fn candidates(&self, slots: &[Slot]) -> Vec<Placement> {
         let known = slots.iter().zip(0i64..).filter_map(|(&slot, index)| match slot {
-            Slot::Adjoint(node) => self.known.get(&node).map(|&(row, at)| (index, row, at)),
+            Slot::Adjoint(node) => self.known.get(&node).map(|&(buffer, at)| (index, buffer, at)),
             Slot::Unused | Slot::Part(_) => None,
         });
         let known: Vec<(i64, usize, i64)> = known.take(2).collect();
-        let place = |row, scale, index: i64, at: i64| {
+        let place = |buffer, scale, index: i64, at: i64| {
             let offset = at - scale * index;
-            Place { row, scale, offset, in_parts: false }
+            Placement { buffer, scale, offset, in_parts: false }
         };
         match *known {
-            [(index, row, at)] => vec![place(row, 1, index, at), place(row, -1, index, at)],
-            [(index, row, at), (other, _, to)] => {
+            [(index, buffer, at)] => {
+                vec![place(buffer, 1, index, at), place(buffer, -1, index, at)]
+            }
+            [(index, buffer, at), (other, _, to)] => {
                 let (rise, run) = (to - at, other - index);
                 if rise != 0 && rise % run == 0 {
-                    vec![place(row, rise / run, index, at)]
+                    vec![place(buffer, rise / run, index, at)]
                 } else {
                     vec![]
                 }
@@ -404,8 +403,8 @@ impl Layout {
         }
     }
 
-    fn fits(&self, slots: &[Slot], place: &Place) -> bool {
-        let row = &self.rows[place.row];
+    fn fits(&self, slots: &[Slot], place: &Placement) -> bool {
+        let buffer = &self.buffers[place.buffer];
         let mut known = 0;
         let each_fits = slots.iter().zip(0..).all(|(&slot, index)| {
             let at = place.scale * index + place.offset;
@@ -413,25 +412,25 @@ impl Layout {
                 Slot::Adjoint(node) => self.known.get(&node),
                 Slot::Unused | Slot::Part(_) => None,
             };
-            match (place_of, row.get(&at)) {
+            match (place_of, buffer.get(&at)) {
                 (Some(&found), _) => {
                     known += 1;
-                    found == (place.row, at)
+                    found == (place.buffer, at)
                 }
                 (None, Some(&there)) => there == Slot::Unused && slot == Slot::Unused,
                 (None, None) => true,
             }
         });
-        // A row of gaps is no gain.
+        // A buffer with more gaps than elements does not pay.
         let last = place.scale * (slots.len() as i64 - 1) + place.offset;
-        let low = row.keys().next().into_iter().copied().chain([place.offset, last]).min();
-        let high = row.keys().next_back().into_iter().copied().chain([place.offset, last]).max();
+        let low = buffer.keys().next().into_iter().copied().chain([place.offset, last]).min();
+        let high = buffer.keys().next_back().into_iter().copied().chain([place.offset, last]).max();
         let extent = high.unwrap_or(0) - low.unwrap_or(0) + 1;
-        // A node that is there twice is not known before its first time.
+        // A node that occurs twice has no position before its first occurrence.
         let mut seen = HashSet::new();
         let mut nodes = slots.iter().filter(|&&slot| slot != Slot::Unused);
         each_fits
             && nodes.all(|slot| seen.insert(slot))
-            && extent as usize <= 2 * (row.len() + slots.len() - known)
+            && extent as usize <= 2 * (buffer.len() + slots.len() - known)
     }
 }

@@ -1,27 +1,26 @@
-//! The order of additions: whether the sweep of a loop adds up each adjoint as the tape
-//! does.
+//! Tape-order accumulation: whether the sweep of a loop adds up each adjoint in the order of
+//! the tape.
 //!
-//! The tape has one running sum for each event, to which the uses of the event add one
-//! by one, the last use first. In a graph with loops a value has several names: entry
-//! φs, φs of loops and elements of array are no events, but stand for one. Where such
-//! a name has an adjoint of its own, its uses are added up there first, and what comes
-//! of them is added to the value at once: `sum + (use + use)` in place of
-//! `(sum + use) + use`. These are the same bits only
+//! The tape has one accumulator for each event, to which it adds one contribution for each use,
+//! last use first. In a graph with loops a value has aliases: entry φs, φs of loops and array
+//! elements are no events. An alias with an adjoint of its own adds up its uses first and then
+//! adds the total to the adjoint of the value: `sum + (use + use)` instead of
+//! `(sum + use) + use`. These have the same bits only if
 //!
-//! - if nothing has been added to the value before, or
-//! - if there is only one use, and it comes behind all that has been added.
+//! - there was no contribution to the value before, or
+//! - the alias has a single use, which comes after all other contributions.
 //!
-//! So with [`Folding::Exact`] uses of an element are added to the value directly
-//! ([`Reverse::direct`]), and so are uses of an entry φ to its first value where neither
-//! holds (see `running`); for the other names the sweep asks before it adds whether one
-//! of the two does. If not, it notes the loop. φs of regions that are no loops are events
-//! of the tape.
+//! So with [`Folding::Exact`] uses of an element are added to the adjoint of the value
+//! ([`Reverse::alias_target`]), and so are uses of an entry φ to that of its first value where
+//! neither condition holds (see `entry_phis`). For other aliases the sweep tests the conditions
+//! and marks the loop as reordered if both fail. φs of regions that are no loops are events of
+//! the tape.
 
-use super::activity::{Activity, passed};
+use super::activity::{Activity, phi_operands};
+use super::entry_phis::{Alias, longest_phi_chain};
 use super::loops::Carried;
 use super::regions::Frame;
 use super::reverse::{Reverse, Wanted, has_gradient};
-use super::running::{Name, longest_chain};
 use super::sums::Opened;
 use crate::entity::PrimaryMap;
 use crate::op::Op;
@@ -31,7 +30,7 @@ use crate::ssa::{
 
 /// The loops of `graph` that have to become straight-line code before its gradient, made
 /// with [`Folding::Exact`], adds up adjoints as the tape does for the straight-line code of
-/// all loops. Others may be found when these are.
+/// all loops. Expanding these may show further ones.
 ///
 /// # Examples
 ///
@@ -39,7 +38,7 @@ use crate::ssa::{
 /// use phigrad::internals::diff::reordered;
 /// use phigrad::internals::ssa::parse;
 ///
-/// // x is squared again and again; the last square is passed on once or twice.
+/// // x is squared ten times; the last square is returned once or twice.
 /// let squares = |last: &str, after: &str| {
 ///     let text = format!(
 ///         "graph active 1 inactive 0\nv1 = const 9.0\nv3 = iteration r0\nb0:\n  \
@@ -49,7 +48,7 @@ use crate::ssa::{
 /// };
 /// let once = "v6 = region r0 b1 bound 10 entries v2=v0\n  v7 = add v6 v0\n  return v7";
 /// assert!(reordered(&squares("v4", once)?).is_empty());
-/// // Each φ adds up its uses, and then the square gets two sums.
+/// // Each φ adds up its uses, and then the square gets two totals.
 /// let twice = "v6 v7 = region r0 b1 bound 10 entries v2=v0\n  v8 = mul v6 v7\n  return v8";
 /// assert_eq!(reordered(&squares("v4 v4", twice)?).len(), 1);
 /// # Ok::<(), phigrad::internals::ssa::ParseError>(())
@@ -60,67 +59,69 @@ pub fn reordered(graph: &Graph) -> Vec<Region> {
         return Vec::new();
     }
     let activity = Activity::of(graph);
-    let mut pass = Reverse::new(&activity, &[], Wanted::Gradient, Folding::Exact, Entries::Named);
+    let mut pass =
+        Reverse::new(&activity, &[], Wanted::Gradient, Folding::Exact, EntryPhis::Aliases);
     pass.run();
-    graph.regions.keys().filter(|&region| pass.order.wrong[region]).collect()
+    graph.regions.keys().filter(|&region| pass.order.reordered[region]).collect()
 }
 
-/// What entry φs are to the sweep.
+/// The treatment of entry φs in the sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entries {
-    /// Names of other nodes, as to the tape, with [`Folding::Exact`]; see `running`.
-    Named,
-    /// Events that copy a value.
+pub(super) enum EntryPhis {
+    /// As aliases of other nodes, as on the tape, with [`Folding::Exact`]; see `entry_phis`.
+    Aliases,
+    /// As events that copy a value.
     Copies,
 }
 
-impl Entries {
-    /// What they are to the sweep of `graph`.
-    pub(super) fn of(graph: &Graph) -> Entries {
-        if reordered(graph).is_empty() { Entries::Named } else { Entries::Copies }
+impl EntryPhis {
+    /// The treatment in the sweep of `graph`.
+    pub(super) fn of(graph: &Graph) -> EntryPhis {
+        if reordered(graph).is_empty() { EntryPhis::Aliases } else { EntryPhis::Copies }
     }
 }
 
-/// What is known of the order of additions.
-pub(super) struct Order {
+/// The state of tape-order accumulation.
+pub(super) struct TapeOrder {
     is_exact: bool,
-    /// Whether entry φs are names of other nodes.
-    pub(super) has_names: bool,
-    /// For each node how often it is used, where what stands for it counts twice.
+    /// True if entry φs are aliases of other nodes.
+    pub(super) has_aliases: bool,
+    /// For each node the number of its uses; a use by an alias counts twice.
     uses: PrimaryMap<Node, u32>,
-    /// The loops in which the order is another one.
-    wrong: PrimaryMap<Region, bool>,
-    /// For each node whose history is read how many sums there are before those of its
-    /// iterations, for the entry φs that begin with them.
-    pub(super) lead: PrimaryMap<Node, u32>,
-    /// Which nodes are in an array of nodes; what is added to an element of it is added
-    /// to them alone.
+    /// The loops that add up an adjoint in another order than the tape.
+    reordered: PrimaryMap<Region, bool>,
+    /// For each node whose trajectory is read the length of the longest φ chain behind it: so
+    /// many adjoints precede those of its iterations in the array of sums.
+    pub(super) lag: PrimaryMap<Node, u32>,
+    /// True for nodes in an array of nodes; a contribution to an element is added to them alone.
     pub(super) in_array: PrimaryMap<Node, bool>,
-    /// The entry φs that stand for other nodes in the loops that are being swept.
-    pub(super) names: Vec<Name>,
+    /// The aliases of the loops that are being swept, outermost first.
+    pub(super) aliases: Vec<Alias>,
 }
 
-/// Where what is passed on to a name is added at once.
-pub(super) enum Direct {
-    /// To the adjoint of this node.
+/// The accumulator that contributions to an alias are added to.
+pub(super) enum AliasTarget {
+    /// The adjoint of this node.
     Node(Node),
-    /// To an element of sums.
+    /// An element of sums.
     Sums,
-    /// To the sum of what this node was in the iteration of this number.
-    Past(Node, u32),
+    /// The adjoint of this node in the iteration with this number, in sums.
+    Saved(Node, u32),
 }
 
-impl Order {
-    pub(super) fn of(activity: &Activity<'_>, folding: Folding, entries: Entries) -> Self {
+impl TapeOrder {
+    pub(super) fn of(activity: &Activity<'_>, folding: Folding, entries: EntryPhis) -> Self {
         let is_exact = folding == Folding::Exact;
         let uses = match is_exact {
             true => uses(activity),
             false => PrimaryMap::new(),
         };
-        let has_names = is_exact && entries == Entries::Named;
-        let mut lead = PrimaryMap::filled(0, activity.graph.nodes.len());
-        for (region, pasts) in activity.pasts.iter().filter(|_| has_names) {
-            pasts.iter().for_each(|&past| lead[past] = longest_chain(activity.graph, region, past));
+        let has_aliases = is_exact && entries == EntryPhis::Aliases;
+        let mut lag = PrimaryMap::filled(0, activity.graph.nodes.len());
+        for (region, trajectories) in activity.trajectories.iter().filter(|_| has_aliases) {
+            trajectories
+                .iter()
+                .for_each(|&saved| lag[saved] = longest_phi_chain(activity.graph, region, saved));
         }
         let mut in_array = PrimaryMap::filled(false, activity.graph.nodes.len());
         for array in activity.graph.arrays.values() {
@@ -128,23 +129,23 @@ impl Order {
                 nodes.iter().for_each(|&node| in_array[node] = true);
             }
         }
-        let wrong = PrimaryMap::filled(false, activity.graph.regions.len());
-        Order { is_exact, has_names, uses, wrong, lead, in_array, names: Vec::new() }
+        let reordered = PrimaryMap::filled(false, activity.graph.regions.len());
+        TapeOrder { is_exact, has_aliases, uses, reordered, lag, in_array, aliases: Vec::new() }
     }
 
-    /// Whether the order is another one in some loop.
-    pub(super) fn has_wrong(&self) -> bool {
-        self.wrong.values().any(|&wrong| wrong)
+    /// True if some loop adds up in another order than the tape.
+    pub(super) fn is_reordered(&self) -> bool {
+        self.reordered.values().any(|&reordered| reordered)
     }
 
-    pub(super) fn is_single(&self, node: Node) -> bool {
+    pub(super) fn is_used_once(&self, node: Node) -> bool {
         self.uses[node] <= 1
     }
 }
 
 impl Reverse<'_> {
-    /// Where what is passed on to `node` is added at once, if it is a name.
-    pub(super) fn direct(&self, node: Node) -> Option<Direct> {
+    /// The accumulator that contributions to `node` are added to, if it is an alias.
+    pub(super) fn alias_target(&self, node: Node) -> Option<AliasTarget> {
         if !self.order.is_exact {
             return None;
         }
@@ -152,27 +153,29 @@ impl Reverse<'_> {
         match graph.nodes[node].def {
             Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
                 ArrayData::Constants(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => None,
-                ArrayData::Inputs { .. } => self.activity.input_row(access).map(|_| Direct::Sums),
-                ArrayData::Saved(_) => Some(Direct::Sums),
-                ArrayData::Nodes(_) => match self.activity.fixed(access) {
-                    Some(only) => Some(Direct::Node(only)),
-                    None => self.is_open(graph.accesses[access].array).then_some(Direct::Sums),
+                ArrayData::Inputs { .. } => {
+                    self.activity.first_input(access).map(|_| AliasTarget::Sums)
+                }
+                ArrayData::Saved(_) => Some(AliasTarget::Sums),
+                ArrayData::Nodes(_) => match self.activity.known_element(access) {
+                    Some(only) => Some(AliasTarget::Node(only)),
+                    None => self.is_open(graph.accesses[access].array).then_some(AliasTarget::Sums),
                 },
             },
-            // In a loop that always has the same last iteration it is a node of that one.
+            // A φ of a loop with a constant trip count is its operand in the last iteration.
             Def::Phi(region, number) => {
-                let last = self.last(region)?;
-                let passed = passed(graph, region, graph.regions[region].root);
-                let &value = passed.values.get(number as usize)?;
+                let last = self.last_iteration(region)?;
+                let operands = phi_operands(graph, region, graph.regions[region].root);
+                let &value = operands.values.get(number as usize)?;
                 let is_own = self.activity.nest.node_loop(value) == Some(region);
-                (is_own && self.has_past(value)).then_some(Direct::Past(value, last))
+                (is_own && self.has_trajectory(value)).then_some(AliasTarget::Saved(value, last))
             }
             _ => None,
         }
     }
 
-    /// The number of the last iteration of `region`, a loop, if that is always the same.
-    pub(super) fn last(&self, region: Region) -> Option<u32> {
+    /// The number of the last iteration of `region`, a loop, if the trip count is constant.
+    pub(super) fn last_iteration(&self, region: Region) -> Option<u32> {
         let graph = self.graph;
         let last = graph.regions[region].cycle.as_ref()?.bound.checked_sub(1)?;
         let &[leaf] = &self.activity.leaves[region][..] else { return None };
@@ -185,19 +188,20 @@ impl Reverse<'_> {
         counts.then_some(last)
     }
 
-    /// Adds `passed` to what `node` stands for, if that is possible.
-    pub(super) fn add_directly(&mut self, node: Node, passed: Node) -> bool {
-        match (self.direct(node), self.graph.nodes[node].def) {
-            (Some(Direct::Past(past, at)), _) => self.add_to_past(past, at, passed),
-            (Some(_), Def::Element(access)) => self.add_to_element(access, passed),
+    /// Adds `increment` to the accumulator that `node` is an alias for, if there is one.
+    pub(super) fn add_to_alias_target(&mut self, node: Node, increment: Node) -> bool {
+        match (self.alias_target(node), self.graph.nodes[node].def) {
+            (Some(AliasTarget::Saved(saved, at)), _) => {
+                self.add_to_trajectory(saved, at, increment)
+            }
+            (Some(_), Def::Element(access)) => self.add_to_element(access, increment),
             _ => return false,
         }
         true
     }
 
-    /// Checks the order where the adjoint of entry φ `number` of `region`, whose
-    /// iterations have been swept, will be added to that of its first value. `opened`
-    /// are the sums that close before that.
+    /// Checks the order where the adjoint of entry φ `number` of `region`, which has been swept,
+    /// is added to that of its first value. The sums `opened` are closed before.
     pub(super) fn check_first(
         &mut self,
         region: Region,
@@ -207,28 +211,30 @@ impl Reverse<'_> {
     ) {
         let entries = self.graph.entries(region);
         let (phi, first) = (entries[number].phi, entries[number].first);
-        let is_direct = carried.running.is_direct(number);
-        if !self.order.is_exact || !self.activity.active[first] || is_direct {
+        let is_forwarding = carried.entry_order.is_forwarding(number);
+        if !self.order.is_exact || !self.activity.active[first] || is_forwarding {
             return;
         }
         let same = carried.entries.iter().filter(|&&(other, _)| entries[other].first == first);
-        let is_alone =
-            same.count() == 1 && self.direct(first).is_none() && !self.order.is_named(first);
+        let is_only =
+            same.count() == 1 && self.alias_target(first).is_none() && !self.order.is_alias(first);
         let is_untouched = || self.is_untouched(region, first);
-        // Nothing has been added to it before.
+        // It has no contribution yet.
         let is_fresh = || self.is_empty(opened, first) && (!self.has_sum(first) || is_untouched());
-        let is_behind = || self.order.is_single(phi) && is_untouched();
-        if !is_alone || !(is_fresh() || is_behind()) {
-            self.order.wrong[region] = true;
+        let is_behind = || self.order.is_used_once(phi) && is_untouched();
+        if !is_only || !(is_fresh() || is_behind()) {
+            self.order.reordered[region] = true;
         }
     }
 
-    /// Whether the sweep of `region` adds nothing to `node`, by whatever name.
+    /// True if the sweep of `region` adds nothing to `node` or an alias of it.
     pub(super) fn is_untouched(&self, region: Region, node: Node) -> bool {
-        !self.order.is_first(node) && !self.is_used_in(region, node) && !self.may_read(region, node)
+        !self.order.has_alias(node)
+            && !self.is_used_in(region, node)
+            && !self.may_read(region, node)
     }
 
-    /// Whether what is in `region` uses `node` by its own name.
+    /// True if an item or end in `region` uses `node`.
     fn is_used_in(&self, region: Region, node: Node) -> bool {
         let (graph, activity) = (self.graph, &self.activity);
         let is_operand = graph
@@ -250,8 +256,7 @@ impl Reverse<'_> {
         is_operand || is_passed()
     }
 
-    /// Whether an element that is read in `region` may be `node`, whose adjoint is in
-    /// sums.
+    /// True if an element that is read in `region` may be `node`, whose adjoint is in sums.
     fn may_read(&self, region: Region, node: Node) -> bool {
         let Some((sums, at)) = self.place(node) else { return false };
         self.graph.nodes.iter().any(|(element, data)| match data.def {
@@ -266,20 +271,20 @@ impl Reverse<'_> {
         })
     }
 
-    /// Checks the order where adjoints of φs and entry φs of a loop are added to those
-    /// of what its end `leaf` passes on.
-    pub(super) fn check_passed(&mut self, leaf: Block, frame: &Frame) {
+    /// Checks the order where adjoints of φs and entry φs of a loop are added to those of their
+    /// operands at the end `leaf`.
+    pub(super) fn check_phi_operands(&mut self, leaf: Block, frame: &Frame) {
         let (graph, region) = (self.graph, frame.region);
         if !self.order.is_exact || graph.regions[region].cycle.is_none() {
             return;
         }
-        let passed = passed(graph, region, leaf);
+        let operands = phi_operands(graph, region, leaf);
         let is_own = |node: Node| {
             self.activity.is_inside(node, region)
                 && !self.has_sum(node)
-                && self.direct(node).is_none()
+                && self.alias_target(node).is_none()
         };
-        let phis = graph.regions[region].phis.iter().zip(passed.values);
+        let phis = graph.regions[region].phis.iter().zip(operands.values);
         let values: Vec<Node> = phis
             .filter(|&(&phi, &value)| {
                 self.adjoints.get(phi).is_some() && self.activity.active[value]
@@ -291,29 +296,29 @@ impl Reverse<'_> {
             .carried
             .entries
             .iter()
-            .filter_map(|&(number, _)| Some((entries[number].phi, *passed.nexts.get(number)?)))
+            .filter_map(|&(number, _)| Some((entries[number].phi, *operands.nexts.get(number)?)))
             .filter(|&(_, next)| self.activity.active[next])
             .collect();
         let values_fit = values.iter().enumerate().all(|(index, &value)| {
             is_own(value)
-                && self.past_sums(value).is_none()
+                && self.trajectory_adjoints(value).is_none()
                 && !values[..index].contains(&value)
-                && self.is_before_running(region, value, &values, &frame.carried)
+                && self.is_added_first(region, value, &values, &frame.carried)
         });
         let nexts_fit = nexts.iter().enumerate().all(|(index, &(phi, next))| {
             is_own(next)
-                && (self.past_sums(next).is_none()
-                    || self.order.is_single(phi)
-                    || self.begins_in_chain(next, &frame.carried.running))
+                && (self.trajectory_adjoints(next).is_none()
+                    || self.order.is_used_once(phi)
+                    || self.seeds_phi_chain(next, &frame.carried.entry_order))
                 && nexts[..index].iter().all(|&(_, other)| other != next)
         });
         if !values_fit || !nexts_fit {
-            self.order.wrong[region] = true;
+            self.order.reordered[region] = true;
         }
     }
 
-    /// Notes that the adjoint of `node`, an element that is in another array, is added
-    /// to that of what it stands for.
+    /// Marks the loops that read an array with `node`, an element of another array, since its
+    /// adjoint is added to an accumulator of that array.
     pub(super) fn check_element(&mut self, node: Node) {
         if !self.order.is_exact {
             return;
@@ -324,12 +329,12 @@ impl Reverse<'_> {
         };
         let sums = self.graph.arrays.iter().filter(|(_, data)| has(data));
         let arrays: Vec<Array> = sums.map(|(array, _)| array).collect();
-        self.refuse_readers(&arrays);
+        self.mark_readers_reordered(&arrays);
     }
 
-    /// Notes the loops that go through one of `array`, some nodes of which have two
-    /// accumulators; all loops if there are none.
-    pub(super) fn refuse_readers(&mut self, array: &[Array]) {
+    /// Marks the loops that read one of `array`, some nodes of which have two accumulators, as
+    /// reordered; all loops if none reads them.
+    pub(super) fn mark_readers_reordered(&mut self, array: &[Array]) {
         if !self.order.is_exact {
             return;
         }
@@ -352,18 +357,18 @@ impl Reverse<'_> {
         if found.is_empty() {
             found.extend(graph.regions.keys().filter(|&r| graph.regions[r].cycle.is_some()));
         }
-        found.into_iter().for_each(|region| self.order.wrong[region] = true);
+        found.into_iter().for_each(|region| self.order.reordered[region] = true);
     }
 }
 
-/// How often each node gets a contribution in an iteration, or in a run if it is in no
-/// loop: 0, 1, or more, where a name counts as more.
+/// The number of contributions to each node, in an iteration, or in a run if it is in no
+/// loop: 0, 1, or more. A use by an alias counts as two.
 fn uses(activity: &Activity<'_>) -> PrimaryMap<Node, u32> {
     let graph = activity.graph;
     let mut uses = PrimaryMap::filled(0u32, graph.nodes.len());
     for (block, data) in graph.blocks.iter() {
         let around = activity.nest.block_loop(block);
-        // In a loop of its own a use is many.
+        // A use in an inner loop counts as two.
         let weigh = |node: Node| match activity.nest.node_loop(node) == around {
             true => 1,
             false => 2,
