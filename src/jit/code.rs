@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use cranelift_jit::JITModule;
 
-use super::flow::{DONE, UNSEEN};
+use super::flow::{DONE, SIDE_EXIT};
 use super::generate::{Generated, Sizes};
 use super::kernel::RunError;
 use crate::numeric::Routine;
@@ -158,7 +158,7 @@ impl Code {
             };
             match entry {
                 DONE => return Ok(()),
-                UNSEEN => return Err(RunError::Unseen),
+                SIDE_EXIT => return Err(RunError::SideExit),
                 _ => {}
             }
         }

@@ -6,7 +6,7 @@
 //! scratch: *mut f64, outputs: *mut f64, entry: u32) -> u32`.
 //! Chunks that other functions go on to are entries, which have numbers. A
 //! function is called with the number of one of its entries, and returns that of
-//! the entry to go on with, [`DONE`] or [`UNSEEN`]. Everything that an entry
+//! the entry to go on with, [`DONE`] or [`SIDE_EXIT`]. Everything that an entry
 //! needs is in the buffers.
 
 use core::ops::Range;
@@ -26,7 +26,7 @@ use crate::ssa::{Node, Region};
 /// Returned by a function when the outputs are complete.
 pub(super) const DONE: u32 = u32::MAX;
 /// Returned by a function when a guard failed.
-pub(super) const UNSEEN: u32 = u32::MAX - 1;
+pub(super) const SIDE_EXIT: u32 = u32::MAX - 1;
 
 /// The signature of a function.
 pub(super) fn signature(module: &impl Module) -> Signature {
@@ -41,36 +41,36 @@ pub(super) fn signature(module: &impl Module) -> Signature {
 /// The chunks that are entered from other functions, or first.
 pub(super) struct Entries {
     /// Those chunks in order; the position of a chunk is its number as an entry.
-    chunks: Vec<usize>,
+    blocks: Vec<usize>,
 }
 
 impl Entries {
     pub(super) fn of(plan: &Plan) -> Self {
-        let function = |chunk| plan.functions.partition_point(|&first| first <= chunk);
-        let mut chunks = vec![0];
-        for (index, chunk) in plan.chunks.iter().enumerate() {
-            let targets: SmallVec<[usize; 2]> = match chunk.next {
-                Next::Chunk(next, _) | Next::Again(_, next, _) => [next].into_iter().collect(),
+        let function = |block| plan.functions.partition_point(|&first| first <= block);
+        let mut blocks = vec![0];
+        for (index, block) in plan.blocks.iter().enumerate() {
+            let targets: SmallVec<[usize; 2]> = match block.next {
+                Next::Jump(next, _) | Next::BackEdge(_, next, _) => [next].into_iter().collect(),
                 Next::Branch { then, otherwise, .. } => [then, otherwise].into_iter().collect(),
                 Next::Done => SmallVec::new(),
             };
             let here = function(index);
-            chunks.extend(targets.into_iter().filter(|&target| function(target) != here));
+            blocks.extend(targets.into_iter().filter(|&target| function(target) != here));
         }
-        chunks.sort_unstable();
-        chunks.dedup();
-        Entries { chunks }
+        blocks.sort_unstable();
+        blocks.dedup();
+        Entries { blocks }
     }
 
     /// The entries among these chunks: their numbers, and the chunks.
     pub(super) fn within(&self, range: Range<usize>) -> impl Iterator<Item = (u32, usize)> + '_ {
-        let first = self.chunks.partition_point(|&chunk| chunk < range.start);
-        let chunks = self.chunks[first..].iter().copied();
-        (first as u32..).zip(chunks.take_while(move |&chunk| chunk < range.end))
+        let first = self.blocks.partition_point(|&block| block < range.start);
+        let blocks = self.blocks[first..].iter().copied();
+        (first as u32..).zip(blocks.take_while(move |&block| block < range.end))
     }
 
-    fn number(&self, chunk: usize) -> u32 {
-        self.chunks.partition_point(|&entry| entry < chunk) as u32
+    fn number(&self, block: usize) -> u32 {
+        self.blocks.partition_point(|&entry| entry < block) as u32
     }
 }
 
@@ -78,7 +78,7 @@ impl Entries {
 pub(super) fn lower(
     lowering: Lowering<'_, '_>,
     plan: &Plan,
-    chunks: Range<usize>,
+    blocks: Range<usize>,
     entries: &Entries,
 ) {
     let start = lowering.builder.create_block();
@@ -92,38 +92,38 @@ pub(super) fn lower(
     let mut flow = Flow {
         lowering,
         entries,
-        chunks: chunks.clone(),
-        blocks: vec![],
-        unseen: None,
+        blocks: blocks.clone(),
+        ir_blocks: vec![],
+        side_exit: None,
         is_cold: false,
     };
     flow.make_blocks(plan, start, entry);
     flow.set_cold_blocks(plan, start);
-    let mut marks = Vec::with_capacity(chunks.len());
-    for (index, chunk) in plan.chunks[chunks.clone()].iter().enumerate() {
+    let mut marks = Vec::with_capacity(blocks.len());
+    for (index, block) in plan.blocks[blocks.clone()].iter().enumerate() {
         // What is known there are the values after the chunk that this one
         // follows, which is before it on every way here.
-        let mark = chunk.after.map_or(0, |after| marks[after - chunks.start]);
+        let mark = block.after.map_or(0, |after| marks[after - blocks.start]);
         flow.lowering.values.back_to(mark);
-        let block = flow.blocks[index];
-        if block != start {
-            flow.lowering.builder.switch_to_block(block);
+        let ir_block = flow.ir_blocks[index];
+        if ir_block != start {
+            flow.lowering.builder.switch_to_block(ir_block);
         }
-        for (i, &phi) in chunk.parameters.iter().enumerate() {
-            let value = flow.lowering.builder.block_params(block)[i];
+        for (i, &phi) in block.parameters.iter().enumerate() {
+            let value = flow.lowering.builder.block_params(ir_block)[i];
             flow.lowering.values.insert(phi, Lowered::Number(value));
         }
         flow.lowering.pointers.clear();
-        flow.is_cold = chunk.is_cold;
-        for &step in &chunk.steps {
+        flow.is_cold = block.is_cold;
+        for &step in &block.steps {
             flow.lowering.step(step);
         }
-        flow.finish(&chunk.next);
+        flow.finish(&block.next);
         marks.push(flow.lowering.values.mark());
     }
-    if let Some(block) = flow.unseen {
-        flow.lowering.builder.switch_to_block(block);
-        flow.leave(UNSEEN);
+    if let Some(ir_block) = flow.side_exit {
+        flow.lowering.builder.switch_to_block(ir_block);
+        flow.return_entry(SIDE_EXIT);
     }
     flow.lowering.values.back_to(0);
     flow.lowering.builder.seal_all_blocks();
@@ -140,11 +140,11 @@ enum Target {
 struct Flow<'a, 'b, 'f> {
     lowering: Lowering<'b, 'f>,
     entries: &'a Entries,
-    chunks: Range<usize>,
+    blocks: Range<usize>,
     /// The block of each chunk.
-    blocks: Vec<ir::Block>,
+    ir_blocks: Vec<ir::Block>,
     /// The block that leaves because of a failed guard, if one is needed.
-    unseen: Option<ir::Block>,
+    side_exit: Option<ir::Block>,
     /// Whether the current chunk is cold.
     is_cold: bool,
 }
@@ -152,10 +152,10 @@ struct Flow<'a, 'b, 'f> {
 impl Flow<'_, '_, '_> {
     /// Sets the blocks cold that are hardly ever reached; a function begins with its `start`.
     fn set_cold_blocks(&mut self, plan: &Plan, start: ir::Block) {
-        let chunks = &plan.chunks[self.chunks.clone()];
-        for (chunk, &block) in chunks.iter().zip(&self.blocks) {
-            if chunk.is_cold && block != start {
-                self.lowering.builder.set_cold_block(block);
+        let blocks = &plan.blocks[self.blocks.clone()];
+        for (block, &ir_block) in blocks.iter().zip(&self.ir_blocks) {
+            if block.is_cold && ir_block != start {
+                self.lowering.builder.set_cold_block(ir_block);
             }
         }
     }
@@ -164,37 +164,37 @@ impl Flow<'_, '_, '_> {
     /// entry that is wanted.
     fn make_blocks(&mut self, plan: &Plan, start: ir::Block, entry: Value) {
         let builder = &mut *self.lowering.builder;
-        let numbered: Vec<(u32, usize)> = self.entries.within(self.chunks.clone()).collect();
+        let numbered: Vec<(u32, usize)> = self.entries.within(self.blocks.clone()).collect();
         // Nothing in the function jumps to its first chunk, but for loops.
         let repeats =
-            |next: &Next| matches!(next, Next::Again(_, to, _) if *to == self.chunks.start);
-        let repeated = plan.chunks[self.chunks.clone()].iter().any(|chunk| repeats(&chunk.next));
+            |next: &Next| matches!(next, Next::BackEdge(_, to, _) if *to == self.blocks.start);
+        let repeated = plan.blocks[self.blocks.clone()].iter().any(|block| repeats(&block.next));
         let only_first = numbered.len() == 1 && !repeated;
-        for chunk in self.chunks.clone() {
-            if only_first && chunk == self.chunks.start {
-                self.blocks.push(start);
+        for block in self.blocks.clone() {
+            if only_first && block == self.blocks.start {
+                self.ir_blocks.push(start);
                 continue;
             }
-            let block = builder.create_block();
-            for _ in &plan.chunks[chunk].parameters {
-                builder.append_block_param(block, F64);
+            let ir_block = builder.create_block();
+            for _ in &plan.blocks[block].parameters {
+                builder.append_block_param(ir_block, F64);
             }
-            self.blocks.push(block);
+            self.ir_blocks.push(ir_block);
         }
         if !only_first {
             let mut switch = Switch::new();
-            for (number, chunk) in numbered {
-                debug_assert!(plan.chunks[chunk].parameters.is_empty(), "all is in the buffers");
-                switch.set_entry(number.into(), self.blocks[chunk - self.chunks.start]);
+            for (number, block) in numbered {
+                debug_assert!(plan.blocks[block].parameters.is_empty(), "all is in the buffers");
+                switch.set_entry(number.into(), self.ir_blocks[block - self.blocks.start]);
             }
-            switch.emit(builder, entry, self.blocks[0]);
+            switch.emit(builder, entry, self.ir_blocks[0]);
         }
     }
 
-    fn target(&self, chunk: usize) -> Target {
-        match chunk.checked_sub(self.chunks.start).and_then(|index| self.blocks.get(index)) {
-            Some(&block) => Target::Block(block),
-            None => Target::Outside(self.entries.number(chunk)),
+    fn target(&self, block: usize) -> Target {
+        match block.checked_sub(self.blocks.start).and_then(|index| self.ir_blocks.get(index)) {
+            Some(&ir_block) => Target::Block(ir_block),
+            None => Target::Outside(self.entries.number(block)),
         }
     }
 
@@ -202,23 +202,23 @@ impl Flow<'_, '_, '_> {
     fn finish(&mut self, next: &Next) {
         match *next {
             Next::Done => self.return_unless_failed(|flow| flow.number(DONE)),
-            Next::Chunk(chunk, ref values) => match self.target(chunk) {
+            Next::Jump(block, ref values) => match self.target(block) {
                 Target::Outside(number) => self.return_unless_failed(|flow| flow.number(number)),
-                Target::Block(block) => {
+                Target::Block(ir_block) => {
                     let args = self.arguments(values);
                     match self.lowering.failed.take() {
                         Some(failed) => {
-                            let unseen = self.unseen();
+                            let side_exit = self.side_exit();
                             let builder = &mut self.lowering.builder;
-                            builder.ins().brif(failed, unseen, &[], block, &args);
+                            builder.ins().brif(failed, side_exit, &[], ir_block, &args);
                         }
                         None => {
-                            self.lowering.builder.ins().jump(block, &args);
+                            self.lowering.builder.ins().jump(ir_block, &args);
                         }
                     }
                 }
             },
-            Next::Again(region, header, ref values) => self.again(region, header, values),
+            Next::BackEdge(region, header, ref values) => self.back_edge(region, header, values),
             Next::Branch { test, then, otherwise } => {
                 match (self.target(then), self.target(otherwise)) {
                     (Target::Outside(then), Target::Outside(otherwise)) => {
@@ -235,7 +235,7 @@ impl Flow<'_, '_, '_> {
     }
 
     /// Goes on with the next iteration of `region`, unless there are too many.
-    fn again(&mut self, region: Region, header: usize, values: &[Node]) {
+    fn back_edge(&mut self, region: Region, header: usize, values: &[Node]) {
         self.stop_if_failed();
         let replays = self.lowering.graph.regions[region].replays.is_some();
         let number = self.lowering.counter(region);
@@ -249,10 +249,10 @@ impl Flow<'_, '_, '_> {
         }
         self.lowering.set_counter(region, number);
         match self.target(header) {
-            Target::Outside(number) => self.leave(number),
-            Target::Block(block) => {
+            Target::Outside(number) => self.return_entry(number),
+            Target::Block(ir_block) => {
                 let args = self.arguments(values);
-                self.lowering.builder.ins().jump(block, &args);
+                self.lowering.builder.ins().jump(ir_block, &args);
             }
         }
     }
@@ -276,9 +276,9 @@ impl Flow<'_, '_, '_> {
 
     /// Leaves if a guard has `failed`.
     fn stop_if(&mut self, failed: Value) {
-        let leaves = self.unseen();
+        let side_exit = self.side_exit();
         let on = self.create_block();
-        self.lowering.builder.ins().brif(failed, leaves, &[], on, &[]);
+        self.lowering.builder.ins().brif(failed, side_exit, &[], on, &[]);
         self.lowering.builder.switch_to_block(on);
     }
 
@@ -287,38 +287,38 @@ impl Flow<'_, '_, '_> {
         let holds = self.test(test);
         let [(then, then_exit), (otherwise, otherwise_exit)] =
             [then, otherwise].map(|target| match target {
-                Target::Block(block) => (block, None),
+                Target::Block(ir_block) => (ir_block, None),
                 Target::Outside(number) => (self.create_block(), Some(number)),
             });
         self.lowering.builder.ins().brif(holds, then, &[], otherwise, &[]);
-        for (block, exit) in [(then, then_exit), (otherwise, otherwise_exit)] {
+        for (ir_block, exit) in [(then, then_exit), (otherwise, otherwise_exit)] {
             if let Some(number) = exit {
-                self.lowering.builder.switch_to_block(block);
-                self.leave(number);
+                self.lowering.builder.switch_to_block(ir_block);
+                self.return_entry(number);
             }
         }
     }
 
     /// Makes a block that belongs to the current chunk.
     fn create_block(&mut self) -> ir::Block {
-        let block = self.lowering.builder.create_block();
+        let ir_block = self.lowering.builder.create_block();
         if self.is_cold {
-            self.lowering.builder.set_cold_block(block);
+            self.lowering.builder.set_cold_block(ir_block);
         }
-        block
+        ir_block
     }
 
     /// Returns what `next` makes, unless the chunk has failed.
     fn return_unless_failed(&mut self, next: impl FnOnce(&mut Self) -> Value) {
         let mut result = next(self);
         if let Some(failed) = self.lowering.failed.take() {
-            let number = self.number(UNSEEN);
+            let number = self.number(SIDE_EXIT);
             result = self.lowering.builder.ins().select(failed, number, result);
         }
         self.lowering.builder.ins().return_(&[result]);
     }
 
-    fn leave(&mut self, number: u32) {
+    fn return_entry(&mut self, number: u32) {
         let number = self.number(number);
         self.lowering.builder.ins().return_(&[number]);
     }
@@ -328,12 +328,12 @@ impl Flow<'_, '_, '_> {
     }
 
     /// The block to leave by because of a failed guard.
-    fn unseen(&mut self) -> ir::Block {
+    fn side_exit(&mut self) -> ir::Block {
         let builder = &mut self.lowering.builder;
-        *self.unseen.get_or_insert_with(|| {
-            let block = builder.create_block();
-            builder.set_cold_block(block);
-            block
+        *self.side_exit.get_or_insert_with(|| {
+            let ir_block = builder.create_block();
+            builder.set_cold_block(ir_block);
+            ir_block
         })
     }
 

@@ -18,7 +18,7 @@ use super::layout::Layout;
 use super::lower::{Lowering, Values};
 use super::math::{Function, is_call};
 use super::memory::Pointers;
-use super::plan::{Chunk, Plan, Step};
+use super::plan::{BasicBlock, Plan, Step};
 use crate::numeric::Routine;
 use crate::op::Op;
 use crate::ssa::{Def, Graph};
@@ -117,7 +117,7 @@ impl<'a> Generator<'a> {
     fn define(&mut self, plan: &Plan) -> Result<Vec<FuncId>, Box<ModuleError>> {
         let entries = Entries::of(plan);
         let mut of_entries = Vec::new();
-        let ends = plan.functions.iter().skip(1).copied().chain([plan.chunks.len()]);
+        let ends = plan.functions.iter().skip(1).copied().chain([plan.blocks.len()]);
         for (&start, end) in plan.functions.iter().zip(ends) {
             let id = self.define_function(plan, start..end, &entries)?;
             of_entries.extend(entries.within(start..end).map(|_| id));
@@ -129,11 +129,11 @@ impl<'a> Generator<'a> {
     fn define_function(
         &mut self,
         plan: &Plan,
-        chunks: Range<usize>,
+        blocks: Range<usize>,
         entries: &Entries,
     ) -> Result<FuncId, Box<ModuleError>> {
-        let references = self.import_calls(&plan.chunks[chunks.clone()])?;
-        let routine = self.import_routine(&plan.chunks[chunks.clone()])?;
+        let references = self.import_calls(&plan.blocks[blocks.clone()])?;
+        let routine = self.import_routine(&plan.blocks[blocks.clone()])?;
         let module = self.memory.module_mut();
         let context = &mut self.context;
         let signature = flow::signature(module);
@@ -150,7 +150,7 @@ impl<'a> Generator<'a> {
             failed: None,
             pointers: Pointers::default(),
         };
-        flow::lower(lowering, plan, chunks, entries);
+        flow::lower(lowering, plan, blocks, entries);
         builder.finalize(module.target_config());
         let id = module.declare_anonymous_function(&signature)?;
         module.define_function(id, context)?;
@@ -159,13 +159,16 @@ impl<'a> Generator<'a> {
         Ok(id)
     }
 
-    /// Makes the function known that runs routines, if `chunks` call one.
-    fn import_routine(&mut self, chunks: &[Chunk]) -> Result<Option<FuncRef>, Box<ModuleError>> {
+    /// Makes the function known that runs routines, if `blocks` call one.
+    fn import_routine(
+        &mut self,
+        blocks: &[BasicBlock],
+    ) -> Result<Option<FuncRef>, Box<ModuleError>> {
         let is_call = |step: &Step| match *step {
             Step::Compute(node) => matches!(self.graph.nodes[node].def, Def::Call(_)),
             _ => false,
         };
-        if !chunks.iter().flat_map(|chunk| &chunk.steps).any(is_call) {
+        if !blocks.iter().flat_map(|block| &block.steps).any(is_call) {
             return Ok(None);
         }
         let module = self.memory.module_mut();
@@ -182,10 +185,13 @@ impl<'a> Generator<'a> {
         Ok(Some(module.declare_func_in_func(id, &mut self.context.func)))
     }
 
-    /// Makes the functions that `chunks` call known to the function being built.
-    fn import_calls(&mut self, chunks: &[Chunk]) -> Result<Vec<Option<FuncRef>>, Box<ModuleError>> {
+    /// Makes the functions that `blocks` call known to the function being built.
+    fn import_calls(
+        &mut self,
+        blocks: &[BasicBlock],
+    ) -> Result<Vec<Option<FuncRef>>, Box<ModuleError>> {
         let mut references = vec![None; Op::ALL.len()];
-        for step in chunks.iter().flat_map(|chunk| &chunk.steps) {
+        for step in blocks.iter().flat_map(|block| &block.steps) {
             let Step::Compute(node) = *step else { continue };
             let Def::Apply(op, _) = self.graph.nodes[node].def else { continue };
             if references[op as usize].is_none() && is_call(op) {

@@ -9,7 +9,7 @@ pub enum RunError {
     /// It stopped at a guard, or in a loop that would have gone on for too long:
     /// the inputs take a path that it does not know.
     #[error("the inputs take a path that the kernel does not know")]
-    Unseen,
+    SideExit,
     /// There are more or fewer inputs or outputs than it was compiled for.
     #[error("the slices do not have the lengths that the kernel was compiled for")]
     Shape,
@@ -32,7 +32,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// See [`RunError`]; after [`RunError::Unseen`] `outputs` may be partly written.
+    /// See [`RunError`]; after [`RunError::SideExit`] `outputs` may be partly written.
     ///
     /// # Examples
     ///
@@ -43,7 +43,7 @@ impl Kernel {
     /// let kernel = compile(&phigrad::internals::ssa::parse(text)?)?;
     /// let (mut scratch, mut output) = (Vec::new(), [0.0]);
     /// assert_eq!(kernel.run(&[1.0], &[], &mut scratch, &mut output), Ok(()));
-    /// assert_eq!(kernel.run(&[-1.0], &[], &mut scratch, &mut output), Err(RunError::Unseen));
+    /// assert_eq!(kernel.run(&[-1.0], &[], &mut scratch, &mut output), Err(RunError::SideExit));
     /// assert_eq!(kernel.run(&[], &[], &mut scratch, &mut output), Err(RunError::Shape));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

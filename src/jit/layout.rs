@@ -12,13 +12,13 @@
 use smallvec::SmallVec;
 
 use super::CompileError;
-use super::demands::{for_each_use, is_gathered, operands};
+use super::operands::{for_each_use, is_gathered, operands};
 use crate::entity::PrimaryMap;
 use crate::ssa::{Array, ArrayData, Block, Call, CallData, Def, Graph, Item, Nest, Node, Region};
 
 /// Words for each combination of the iterations of some loops.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Home {
+pub(super) struct Trajectory {
     /// The word when all iteration numbers are 0.
     pub(super) first: u32,
     /// What one iteration of each loop adds.
@@ -52,11 +52,11 @@ pub(super) struct Layout {
     pub(super) nest: Nest,
     /// The word of the current iteration number of each loop that replays none.
     counters: PrimaryMap<Region, Option<u32>>,
-    homes: Vec<Home>,
-    of_nodes: PrimaryMap<Node, Option<u32>>,
+    trajectories: Vec<Trajectory>,
+    node_trajectories: PrimaryMap<Node, Option<u32>>,
     /// The home of the last iteration number of each loop that is replayed.
-    of_loops: PrimaryMap<Region, Option<u32>>,
-    pub(super) rows: PrimaryMap<Array, ArraySource>,
+    loop_trajectories: PrimaryMap<Region, Option<u32>>,
+    pub(super) arrays: PrimaryMap<Array, ArraySource>,
     /// The arrays that are copied into the buffer where this loop begins.
     pub(super) gathered: PrimaryMap<Region, Vec<Array>>,
     /// The elements for which the array is copied just before.
@@ -105,9 +105,9 @@ pub fn saved_words(graph: &Graph) -> u64 {
         return 0;
     }
     let layout = Layout::empty(graph);
-    let nodes = layout.kept_nodes(graph).into_iter();
+    let nodes = layout.saved_nodes(graph).into_iter();
     let nodes = nodes.map(|(node, shared)| (layout.nest.node_loop(node), shared));
-    let loops = layout.kept_loops(graph).into_iter();
+    let loops = layout.saved_loops(graph).into_iter();
     let loops = loops.map(|(region, shared)| (layout.nest.loop_around(region), shared));
     let words = |(around, shared)| layout.not_shared(graph, around, shared).1;
     nodes.chain(loops).map(words).fold(0, u64::saturating_add)
@@ -118,10 +118,10 @@ impl Layout {
         Layout {
             nest: Nest::of(graph),
             counters: PrimaryMap::filled(None, graph.regions.len()),
-            homes: Vec::new(),
-            of_nodes: PrimaryMap::filled(None, graph.nodes.len()),
-            of_loops: PrimaryMap::filled(None, graph.regions.len()),
-            rows: PrimaryMap::new(),
+            trajectories: Vec::new(),
+            node_trajectories: PrimaryMap::filled(None, graph.nodes.len()),
+            loop_trajectories: PrimaryMap::filled(None, graph.regions.len()),
+            arrays: PrimaryMap::new(),
             gathered: PrimaryMap::filled(Vec::new(), graph.regions.len()),
             gathers: Vec::new(),
             constants: Vec::new(),
@@ -136,9 +136,9 @@ impl Layout {
         let mut layout = Layout::empty(graph);
         let is_loop = graph.regions.values().any(|data| data.cycle.is_some());
         if is_loop || !graph.arrays.is_empty() {
-            layout.count(graph)?;
-            layout.settle(graph)?;
-            layout.line_up(graph)?;
+            layout.place_counters(graph)?;
+            layout.place_trajectories(graph)?;
+            layout.place_arrays(graph)?;
             layout.place_gathers(graph);
         }
         layout.place_calls(graph)?;
@@ -148,8 +148,8 @@ impl Layout {
     /// Gives each call words for its operands and results.
     fn place_calls(&mut self, graph: &Graph) -> Result<(), CompileError> {
         for (call, CallData { routine, args }) in graph.calls.iter() {
-            let args = self.reserve(args.len() as u64)?;
-            let results = self.reserve(routine.results() as u64)?;
+            let args = self.allocate(args.len() as u64)?;
+            let results = self.allocate(routine.results() as u64)?;
             self.calls[call] = Words { args, results };
         }
         for data in graph.nodes.values() {
@@ -172,16 +172,16 @@ impl Layout {
     }
 
     /// The home of `node`, if it has one.
-    pub(super) fn home(&self, node: Node) -> Option<&Home> {
-        self.of_nodes[node].map(|index| &self.homes[index as usize])
+    pub(super) fn trajectory(&self, node: Node) -> Option<&Trajectory> {
+        self.node_trajectories[node].map(|index| &self.trajectories[index as usize])
     }
 
     /// The home of the last iteration number of `region`, if it is replayed.
-    pub(super) fn last(&self, region: Region) -> Option<&Home> {
-        self.of_loops[region].map(|index| &self.homes[index as usize])
+    pub(super) fn last(&self, region: Region) -> Option<&Trajectory> {
+        self.loop_trajectories[region].map(|index| &self.trajectories[index as usize])
     }
 
-    fn reserve(&mut self, words: u64) -> Result<u32, CompileError> {
+    fn allocate(&mut self, words: u64) -> Result<u32, CompileError> {
         let first = self.words;
         let sum = u64::from(first).saturating_add(words);
         if sum > MAX_WORDS {
@@ -191,10 +191,10 @@ impl Layout {
         Ok(first)
     }
 
-    fn count(&mut self, graph: &Graph) -> Result<(), CompileError> {
+    fn place_counters(&mut self, graph: &Graph) -> Result<(), CompileError> {
         for (region, data) in graph.regions.iter() {
             if data.cycle.is_some() && data.replays.is_none() {
-                self.counters[region] = Some(self.reserve(1)?);
+                self.counters[region] = Some(self.allocate(1)?);
             }
         }
         Ok(())
@@ -212,21 +212,21 @@ impl Layout {
     }
 
     /// Gives homes to what is used outside of its loop.
-    fn settle(&mut self, graph: &Graph) -> Result<(), CompileError> {
-        for (node, shared) in self.kept_nodes(graph) {
+    fn place_trajectories(&mut self, graph: &Graph) -> Result<(), CompileError> {
+        for (node, shared) in self.saved_nodes(graph) {
             let around = self.nest.node_loop(node);
-            self.of_nodes[node] = Some(self.home_in(graph, around, shared)?);
+            self.node_trajectories[node] = Some(self.allocate_trajectory(graph, around, shared)?);
         }
-        for (region, shared) in self.kept_loops(graph) {
+        for (region, shared) in self.saved_loops(graph) {
             let around = self.nest.loop_around(region);
-            self.of_loops[region] = Some(self.home_in(graph, around, shared)?);
+            self.loop_trajectories[region] = Some(self.allocate_trajectory(graph, around, shared)?);
         }
         Ok(())
     }
 
     /// The nodes that are used outside of their loop, and how many loops are around
     /// them and all that uses them.
-    fn kept_nodes(&self, graph: &Graph) -> Vec<(Node, usize)> {
+    fn saved_nodes(&self, graph: &Graph) -> Vec<(Node, usize)> {
         let mut shared: PrimaryMap<Node, usize> = PrimaryMap::filled(usize::MAX, graph.nodes.len());
         for_each_use(graph, |node, user| {
             let has_none = matches!(graph.nodes[node].def, Def::Iteration(_));
@@ -236,13 +236,13 @@ impl Layout {
             }
         });
         let around = |node: Node| self.loops(self.nest.node_loop(node)).count();
-        let kept = |&(node, shared): &(Node, usize)| shared < around(node);
-        shared.iter().map(|(node, &shared)| (node, shared)).filter(kept).collect()
+        let saved = |&(node, shared): &(Node, usize)| shared < around(node);
+        shared.iter().map(|(node, &shared)| (node, shared)).filter(saved).collect()
     }
 
     /// The loops that are replayed, and how many loops are around them and all that
     /// replay them.
-    fn kept_loops(&self, graph: &Graph) -> Vec<(Region, usize)> {
+    fn saved_loops(&self, graph: &Graph) -> Vec<(Region, usize)> {
         let mut shared: PrimaryMap<Region, usize> =
             PrimaryMap::filled(usize::MAX, graph.regions.len());
         for (region, data) in graph.regions.iter() {
@@ -251,8 +251,8 @@ impl Layout {
                 shared[replayed] = shared[replayed].min(self.shared(of_both[0], of_both[1]));
             }
         }
-        let kept = |&(_, shared): &(Region, usize)| shared < usize::MAX;
-        shared.iter().map(|(region, &shared)| (region, shared)).filter(kept).collect()
+        let saved = |&(_, shared): &(Region, usize)| shared < usize::MAX;
+        shared.iter().map(|(region, &shared)| (region, shared)).filter(saved).collect()
     }
 
     /// The loops from `around` on but for the outermost ones, as many as are
@@ -273,14 +273,14 @@ impl Layout {
 
     /// Makes a home with a word for each iteration of the loops from `around` on,
     /// but for the outermost ones, as many as are `shared`.
-    fn home_in(
+    fn allocate_trajectory(
         &mut self,
         graph: &Graph,
         around: Option<Region>,
         shared: usize,
     ) -> Result<u32, CompileError> {
         let (loops, words) = self.not_shared(graph, around, shared);
-        let first = self.reserve(words)?;
+        let first = self.allocate(words)?;
         let mut stride = 1;
         let strides = loops.iter().map(|&(region, bound)| {
             let of_one = stride;
@@ -288,17 +288,17 @@ impl Layout {
             (region, of_one)
         });
         let strides = strides.collect();
-        self.homes.push(Home { first, strides });
-        Ok(self.homes.len() as u32 - 1)
+        self.trajectories.push(Trajectory { first, strides });
+        Ok(self.trajectories.len() as u32 - 1)
     }
 
-    fn line_up(&mut self, graph: &Graph) -> Result<(), CompileError> {
+    fn place_arrays(&mut self, graph: &Graph) -> Result<(), CompileError> {
         let mut gathered = PrimaryMap::filled(false, graph.arrays.len());
         for access in graph.accesses.values() {
             gathered[access.array] |= is_gathered(graph, access);
         }
         for (array, data) in graph.arrays.iter() {
-            let row = match data {
+            let source = match data {
                 ArrayData::Constants(numbers) => {
                     let first = self.constants.len();
                     if (first + numbers.len()) as u64 > MAX_WORDS {
@@ -314,10 +314,10 @@ impl Layout {
                     }
                 }
                 &ArrayData::Outputs { first, .. } => ArraySource::Outputs(first),
-                ArrayData::Nodes(nodes) => match inputs_in_line(graph, nodes) {
-                    Some(row) => row,
+                ArrayData::Nodes(nodes) => match inputs_in_progression(graph, nodes) {
+                    Some(source) => source,
                     None if gathered[array] => {
-                        ArraySource::Scratch(self.reserve(nodes.len() as u64)?)
+                        ArraySource::Scratch(self.allocate(nodes.len() as u64)?)
                     }
                     // Nothing is read from there but by other means.
                     None => ArraySource::Scratch(0),
@@ -326,9 +326,11 @@ impl Layout {
                     Some(region) => ArraySource::Saved(*node, region),
                     None => ArraySource::Scratch(0),
                 },
-                ArrayData::Sums(firsts) => ArraySource::Scratch(self.reserve(firsts.len() as u64)?),
+                ArrayData::Sums(firsts) => {
+                    ArraySource::Scratch(self.allocate(firsts.len() as u64)?)
+                }
             };
-            self.rows.push(row);
+            self.arrays.push(source);
         }
         Ok(())
     }
@@ -375,7 +377,7 @@ impl Layout {
 }
 
 /// The row of `nodes` if they are inputs of one kind in even distances.
-pub(super) fn inputs_in_line(graph: &Graph, nodes: &[Node]) -> Option<ArraySource> {
+pub(super) fn inputs_in_progression(graph: &Graph, nodes: &[Node]) -> Option<ArraySource> {
     let number = |node: Node| match graph.nodes[node].def {
         Def::Input(number) => Some(i64::from(number)),
         _ => None,

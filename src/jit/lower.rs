@@ -91,8 +91,8 @@ impl Lowering<'_, '_> {
                     Source::Inactive(index) => (inactive, index, flags.with_readonly()),
                     Source::Const(index) => (constants, index, flags.with_readonly()),
                     Source::Slot(index) => (scratch, slots + index, flags),
-                    Source::Home | Source::Iteration(_) => {
-                        let value = self.kept(node, source);
+                    Source::Saved | Source::Iteration(_) => {
+                        let value = self.saved_value(node, source);
                         self.values.insert(node, Lowered::Number(value));
                         return;
                     }
@@ -127,10 +127,10 @@ impl Lowering<'_, '_> {
             }
             Step::Zero(word, len) => self.zero(word, len),
             Step::ZeroOutputs(first, count) => self.zero_outputs(first, count),
-            Step::Keep(value, node) => self.keep(value, node),
+            Step::Save(value, node) => self.save(value, node),
             Step::Accumulate(access, node) => self.accumulate(access, node),
             Step::Begin(region) => self.begin(region),
-            Step::Last(region) => self.keep_last(region),
+            Step::SaveLast(region) => self.save_last(region),
             Step::Guard(condition, expect) => {
                 let failed = self.truth(condition, !expect);
                 self.failed = Some(match self.failed {

@@ -10,9 +10,9 @@ use cranelift_codegen::ir::types::{F64, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use smallvec::SmallVec;
 
-use super::demands::always;
-use super::layout::{ArraySource, Home};
+use super::layout::{ArraySource, Trajectory};
 use super::lower::{Lowering, offset};
+use super::operands::known_element;
 use super::plan::Source;
 use crate::ssa::{Access, Node, Region};
 
@@ -64,8 +64,8 @@ impl Lowering<'_, '_> {
     pub(super) fn begin(&mut self, region: Region) {
         let replayed = self.graph.regions[region].replays;
         let number = match replayed.and_then(|replayed| self.layout.last(replayed)) {
-            Some(home) => {
-                let address = self.in_home(home);
+            Some(trajectory) => {
+                let address = self.trajectory_address(trajectory);
                 self.load_integer(address)
             }
             None => self.builder.ins().iconst(I64, 0),
@@ -75,23 +75,23 @@ impl Lowering<'_, '_> {
     }
 
     /// Keeps the iteration number of `region`, which has ended.
-    pub(super) fn keep_last(&mut self, region: Region) {
-        if let Some(home) = self.layout.last(region) {
+    pub(super) fn save_last(&mut self, region: Region) {
+        if let Some(trajectory) = self.layout.last(region) {
             let number = self.counter(region);
-            let address = self.in_home(home);
+            let address = self.trajectory_address(trajectory);
             self.store(number, address);
         }
     }
 
     /// The value of `node` from its home, or that of an iteration number.
-    pub(super) fn kept(&mut self, node: Node, source: Source) -> Value {
-        match (source, self.layout.home(node)) {
+    pub(super) fn saved_value(&mut self, node: Node, source: Source) -> Value {
+        match (source, self.layout.trajectory(node)) {
             (Source::Iteration(region), _) => {
                 let number = self.counter(region);
                 self.builder.ins().fcvt_from_sint(F64, number)
             }
-            (_, Some(home)) => {
-                let address = self.in_home(home);
+            (_, Some(trajectory)) => {
+                let address = self.trajectory_address(trajectory);
                 self.load(address)
             }
             (_, None) => self.builder.ins().f64const(f64::NAN),
@@ -99,17 +99,17 @@ impl Lowering<'_, '_> {
     }
 
     /// Copies `value` to the home of `node`.
-    pub(super) fn keep(&mut self, value: Node, node: Node) {
-        if let Some(home) = self.layout.home(node) {
+    pub(super) fn save(&mut self, value: Node, node: Node) {
+        if let Some(trajectory) = self.layout.trajectory(node) {
             let value = self.number(value);
-            let address = self.in_home(home);
+            let address = self.trajectory_address(trajectory);
             self.store(value, address);
         }
     }
 
     /// The value of `node`, the element at `access`.
     pub(super) fn element(&mut self, node: Node, access: Access) -> Value {
-        match always(self.graph, node) {
+        match known_element(self.graph, node) {
             Some(source) => self.number(source),
             None => {
                 let address = self.of_access(access);
@@ -165,16 +165,17 @@ impl Lowering<'_, '_> {
         self.buffers[3]
     }
 
-    fn in_home(&self, home: &Home) -> Address {
-        let strides = home.strides.iter().map(|&(region, stride)| (region, i64::from(stride)));
-        Address { buffer: self.scratch(), first: home.first, strides: strides.collect() }
+    fn trajectory_address(&self, trajectory: &Trajectory) -> Address {
+        let strides =
+            trajectory.strides.iter().map(|&(region, stride)| (region, i64::from(stride)));
+        Address { buffer: self.scratch(), first: trajectory.first, strides: strides.collect() }
     }
 
     fn of_access(&self, access: Access) -> Address {
         let data = &self.graph.accesses[access];
         let [active, inactive, constants, scratch, outputs] = self.buffers;
         let mut strides = SmallVec::new();
-        let (buffer, start, step) = match self.layout.rows[data.array] {
+        let (buffer, start, step) = match self.layout.arrays[data.array] {
             ArraySource::Constants(first) => (constants, first, 1),
             ArraySource::Scratch(first) => (scratch, first, 1),
             ArraySource::Outputs(first) => (outputs, first, 1),
@@ -182,9 +183,9 @@ impl Lowering<'_, '_> {
             ArraySource::Inactive { first, stride } => (inactive, first, i64::from(stride)),
             ArraySource::Saved(node, around) => {
                 let (mut start, mut step) = (0, 1);
-                if let Some(home) = self.layout.home(node) {
-                    start = home.first;
-                    for &(region, stride) in &home.strides {
+                if let Some(trajectory) = self.layout.trajectory(node) {
+                    start = trajectory.first;
+                    for &(region, stride) in &trajectory.strides {
                         match region == around {
                             true => step = i64::from(stride),
                             false => strides.push((region, i64::from(stride))),

@@ -3,21 +3,21 @@
 //! Between scheduling and planning someone else may decide where to cut the code.
 
 mod code;
-mod demands;
 mod flow;
 mod generate;
+mod hot;
 mod kernel;
 mod layout;
 mod lower;
 mod math;
 mod memory;
+mod operands;
 mod order;
 mod plan;
 mod schedule;
 mod sequence;
 mod slots;
 mod uses;
-mod usual;
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +31,7 @@ use crate::entity::PrimaryMap;
 use crate::ssa::{Block, Graph, Sequence, VerifyError, verify};
 
 use layout::Layout;
-use schedule::Line;
+use schedule::Inst;
 use uses::Uses;
 
 pub use kernel::{Kernel, RunError};
@@ -94,7 +94,7 @@ pub enum CompileError {
 pub fn compile(graph: &Graph) -> Result<Kernel, CompileError> {
     const DISTANCE: usize = 400;
     let schedule = schedule(graph)?;
-    let cuts: Vec<u32> = (0..schedule.lines.len() as u32).step_by(DISTANCE).skip(1).collect();
+    let cuts: Vec<u32> = (0..schedule.insts.len() as u32).step_by(DISTANCE).skip(1).collect();
     schedule.compile(&cuts)
 }
 
@@ -102,7 +102,7 @@ pub fn compile(graph: &Graph) -> Result<Kernel, CompileError> {
 pub struct Schedule<'a> {
     graph: &'a Graph,
     layout: Layout,
-    lines: Vec<Line>,
+    insts: Vec<Inst>,
     uses: Uses,
 }
 
@@ -116,15 +116,15 @@ pub struct Schedule<'a> {
 ///
 /// See [`Schedule::compile`].
 pub fn schedule(graph: &Graph) -> Result<Schedule<'_>, CompileError> {
-    schedule_reaching(graph, None)
+    schedule_with_profile(graph, None)
 }
 
-/// As [`schedule`], where runs have `reached` these of its blocks. Sides of branches that none of
+/// As [`schedule`], where runs have `profile` these of its blocks. Sides of branches that none of
 /// them took stand behind the rest of their functions: what is run then is closer together. What
 /// the kernel computes is the same.
-pub(crate) fn schedule_reaching<'a>(
+pub(crate) fn schedule_with_profile<'a>(
     graph: &'a Graph,
-    reached: Option<&PrimaryMap<Block, bool>>,
+    profile: Option<&PrimaryMap<Block, bool>>,
 ) -> Result<Schedule<'a>, CompileError> {
     // Native code does not check what it does, so no other graph may come here.
     verify(graph)?;
@@ -133,9 +133,9 @@ pub(crate) fn schedule_reaching<'a>(
         return Err(CompileError::TooLarge { size });
     }
     let layout = Layout::of(graph)?;
-    let lines = schedule::lines(graph, &layout, reached);
-    let uses = Uses::of(graph, &layout, &lines);
-    Ok(Schedule { graph, layout, lines, uses })
+    let insts = schedule::insts(graph, &layout, profile);
+    let uses = Uses::of(graph, &layout, &insts);
+    Ok(Schedule { graph, layout, insts, uses })
 }
 
 impl Schedule<'_> {

@@ -10,9 +10,9 @@ use core::cmp::Reverse;
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::demands::operands;
 use super::layout::{ArraySource, Layout};
-use super::schedule::Line;
+use super::operands::operands;
+use super::schedule::Inst;
 use crate::entity::PrimaryMap;
 use crate::op::MAX_ARITY;
 use crate::ssa::{Array, ArrayData, Def, Graph, Node};
@@ -24,7 +24,7 @@ pub(super) struct Order<'a> {
     needs: PrimaryMap<Node, Need>,
     done: PrimaryMap<Node, bool>,
     /// What has been put into order.
-    pub(super) lines: Vec<Line>,
+    pub(super) insts: Vec<Inst>,
     /// The guards to check as soon as a node is done.
     waiting: HashMap<Node, SmallVec<[Guard; 1]>>,
 }
@@ -50,7 +50,7 @@ impl<'a> Order<'a> {
             |def| matches!(def, Def::Apply(..) | Def::Element(_) | Def::Call(_) | Def::Result(..));
         let done = graph.nodes.values().map(|data| !is_step(data.def)).collect();
         let (needs, waiting) = (register_needs(graph), HashMap::new());
-        Order { graph, layout, needs, done, lines: Vec::new(), waiting }
+        Order { graph, layout, needs, done, insts: Vec::new(), waiting }
     }
 
     /// Sees to it that a guard is checked as soon as the latest operand of its
@@ -77,18 +77,18 @@ impl<'a> Order<'a> {
         let firsts = match &self.graph.arrays[array] {
             ArrayData::Sums(firsts) => firsts,
             &ArrayData::Outputs { first, count } => {
-                self.lines.push(Line::ZeroOutputs { first, count });
+                self.insts.push(Inst::ZeroOutputs { first, count });
                 return;
             }
             _ => return,
         };
         firsts.iter().flatten().for_each(|&first| self.demand(first));
-        let ArraySource::Scratch(start) = self.layout.rows[array] else { return };
+        let ArraySource::Scratch(start) = self.layout.arrays[array] else { return };
         for (&first, word) in firsts.iter().zip(start..) {
-            match (first, self.lines.last_mut()) {
-                (Some(node), _) => self.lines.push(Line::Write { word, node }),
-                (None, Some(Line::Zero { word: zero, len })) if *zero + *len == word => *len += 1,
-                (None, _) => self.lines.push(Line::Zero { word, len: 1 }),
+            match (first, self.insts.last_mut()) {
+                (Some(node), _) => self.insts.push(Inst::Write { word, node }),
+                (None, Some(Inst::Zero { word: zero, len })) if *zero + *len == word => *len += 1,
+                (None, _) => self.insts.push(Inst::Zero { word, len: 1 }),
             }
         }
     }
@@ -96,9 +96,9 @@ impl<'a> Order<'a> {
     /// Copies the nodes of `array`, which are done.
     pub(super) fn gather(&mut self, array: Array) {
         let ArrayData::Nodes(nodes) = &self.graph.arrays[array] else { return };
-        if let ArraySource::Scratch(start) = self.layout.rows[array] {
+        if let ArraySource::Scratch(start) = self.layout.arrays[array] {
             let copied = nodes.iter().zip(start..);
-            self.lines.extend(copied.map(|(&node, word)| Line::Write { word, node }));
+            self.insts.extend(copied.map(|(&node, word)| Inst::Write { word, node }));
         }
     }
 
@@ -107,7 +107,7 @@ impl<'a> Order<'a> {
         while let Some(task) = tasks.pop() {
             match task {
                 Task::Check(guard) => {
-                    self.lines.push(Line::Guard(guard.condition, guard.expect));
+                    self.insts.push(Inst::Guard(guard.condition, guard.expect));
                 }
                 Task::Compute(node, _) if self.done[node] => {}
                 Task::Compute(node, 0) if is_in_memory(self.graph, node) => {
@@ -130,10 +130,10 @@ impl<'a> Order<'a> {
                         if let Def::Call(call) = self.graph.nodes[node].def {
                             let args = self.graph.calls[call].args.iter();
                             let words = args.zip(self.layout.calls[call].args..);
-                            let copied = words.map(|(&node, word)| Line::Write { word, node });
-                            self.lines.extend(copied);
+                            let copied = words.map(|(&node, word)| Inst::Write { word, node });
+                            self.insts.extend(copied);
                         }
-                        self.lines.push(Line::Node(node));
+                        self.insts.push(Inst::Node(node));
                         for guard in self.waiting.remove(&node).unwrap_or_default() {
                             let condition = Task::Compute(guard.condition, 0);
                             tasks.extend([Task::Check(guard), condition]);

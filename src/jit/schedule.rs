@@ -17,37 +17,37 @@
 //! Each side ends with `End`, or with a branch of its own.
 //!
 //! A loop is such a region; a way through it ends with a branch, one side of
-//! which passes on values for the next iteration and ends with `Again`.
+//! which passes on values for the next iteration and ends with `BackEdge`.
 
-use super::demands::for_each_use;
+use super::hot::hot_arm;
 use super::layout::Layout;
+use super::operands::for_each_use;
 use super::order::Order;
-use super::usual::usual;
 use crate::entity::PrimaryMap;
 use crate::ssa::{Access, Block, Def, End, Graph, Item, Node, Region};
 
 /// One step in the order of execution. A position in the list is the number of
 /// a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum Inst {
     /// Computes a node.
     Node(Node),
     /// Stops unless the condition is as expected.
     Guard(Node, bool),
-    /// Goes into a region, whose `Leave` is at `end`.
+    /// Goes into a region, whose `Join` is at `end`.
     Enter { region: Region, end: u32 },
     /// The ends of the region meet, and its φs are known.
-    Leave,
+    Join,
     /// Goes on with the next line if the test holds, or else at `otherwise`, up to
     /// `end`; that it holds is usual, or that it does not, if either is known.
-    Branch { test: Test, usual: Option<bool>, otherwise: u32, end: u32 },
+    Branch { test: Test, hot: Option<bool>, otherwise: u32, end: u32 },
     /// Begins the other side of the innermost branch.
     Otherwise,
     /// Both sides of the innermost branch are over.
     Close,
     /// Passes on a value: an output, or in a region what becomes this φ.
-    Pass(u32, Node),
-    /// The path ends, or in a region goes on at its `Leave`.
+    Return(u32, Node),
+    /// The path ends, or in a region goes on at its `Join`.
     End,
     /// Copies a node to this word of the scratch buffer.
     Write { word: u32, node: Node },
@@ -63,7 +63,7 @@ pub(super) enum Line {
     /// Passes on what this entry φ of the innermost loop is in the next iteration.
     Next(u32, Node),
     /// The next iteration of the innermost loop begins.
-    Again,
+    BackEdge,
 }
 
 /// What a branch depends on.
@@ -75,52 +75,52 @@ pub(super) enum Test {
     More(Region),
 }
 
-/// The whole of `graph` in a good order. Of its blocks, runs that are known have `reached` some.
-pub(super) fn lines(
+/// The whole of `graph` in a good order. Of its blocks, runs that are known have `profile` some.
+pub(super) fn insts(
     graph: &Graph,
     layout: &Layout,
-    reached: Option<&PrimaryMap<Block, bool>>,
-) -> Vec<Line> {
+    profile: Option<&PrimaryMap<Block, bool>>,
+) -> Vec<Inst> {
     let exports = Exports::of(graph);
     let mut order = Order::new(graph, layout);
     let mut tasks = vec![Task::Items(graph.root(), 0)];
     while let Some(task) = tasks.pop() {
-        let here = order.lines.len() as u32;
+        let here = order.insts.len() as u32;
         match task {
             Task::Items(block, start) => {
                 match basic_block(graph, block, start, &exports, &mut order) {
                     Some((region, next)) => {
                         layout.gathered[region].iter().for_each(|&array| order.gather(array));
-                        let enter = order.lines.len();
-                        order.lines.push(Line::Enter { region, end: 0 });
+                        let enter = order.insts.len();
+                        order.insts.push(Inst::Enter { region, end: 0 });
                         let root = Task::Items(graph.regions[region].root, 0);
-                        tasks.extend([Task::Items(block, next), Task::Leave(enter), root]);
+                        tasks.extend([Task::Items(block, next), Task::Join(enter), root]);
                     }
-                    None => finish(graph, layout, reached, block, &mut order.lines, &mut tasks),
+                    None => finish(graph, layout, profile, block, &mut order.insts, &mut tasks),
                 }
             }
             Task::Otherwise(branch) => {
-                if let Line::Branch { otherwise, .. } = &mut order.lines[branch] {
+                if let Inst::Branch { otherwise, .. } = &mut order.insts[branch] {
                     *otherwise = here;
                 }
-                order.lines.push(Line::Otherwise);
+                order.insts.push(Inst::Otherwise);
             }
             Task::Close(branch) => {
-                if let Line::Branch { end, .. } = &mut order.lines[branch] {
+                if let Inst::Branch { end, .. } = &mut order.insts[branch] {
                     *end = here;
                 }
-                order.lines.push(Line::Close);
+                order.insts.push(Inst::Close);
             }
-            Task::Leave(enter) => {
-                if let Line::Enter { end, .. } = &mut order.lines[enter] {
+            Task::Join(enter) => {
+                if let Inst::Enter { end, .. } = &mut order.insts[enter] {
                     *end = here;
                 }
-                order.lines.push(Line::Leave);
+                order.insts.push(Inst::Join);
             }
         }
     }
-    debug_assert_eq!(guard_lines(&order.lines), guards(graph), "each guard is checked once");
-    order.lines
+    debug_assert_eq!(guard_insts(&order.insts), guards(graph), "each guard is checked once");
+    order.insts
 }
 
 /// What is left to do, the next last; lines by their positions.
@@ -129,7 +129,7 @@ enum Task {
     Items(Block, usize),
     Otherwise(usize),
     Close(usize),
-    Leave(usize),
+    Join(usize),
 }
 
 /// Orders the items of `block` from number `start` up to the next region, which
@@ -155,7 +155,7 @@ fn basic_block(
             Item::Fill(array) => order.fill(array),
             Item::Accumulate(access, node) => {
                 order.demand(node);
-                order.lines.push(Line::Accumulate(access, node));
+                order.insts.push(Inst::Accumulate(access, node));
             }
             Item::Node(_) | Item::Region(_) => {}
         }
@@ -190,9 +190,9 @@ fn basic_block(
 fn finish(
     graph: &Graph,
     layout: &Layout,
-    reached: Option<&PrimaryMap<Block, bool>>,
+    profile: Option<&PrimaryMap<Block, bool>>,
     block: Block,
-    lines: &mut Vec<Line>,
+    insts: &mut Vec<Inst>,
     tasks: &mut Vec<Task>,
 ) {
     let region = layout.nest.block_region(block);
@@ -201,21 +201,21 @@ fn finish(
             if let Some(region) = region
                 && graph.regions[region].cycle.is_some() =>
         {
-            finish_iteration(graph, region, values, lines);
+            finish_iteration(graph, region, values, insts);
         }
         End::Return(values) if region.is_some() => {
-            lines.extend(values.iter().zip(0..).map(|(&value, i)| Line::Pass(i, value)));
-            lines.push(Line::End);
+            insts.extend(values.iter().zip(0..).map(|(&value, i)| Inst::Return(i, value)));
+            insts.push(Inst::End);
         }
         End::Return(values) => {
             let numbered = values.iter().zip(graph.returned_outputs());
-            lines.extend(numbered.map(|(&value, number)| Line::Pass(number, value)));
-            lines.push(Line::End);
+            insts.extend(numbered.map(|(&value, number)| Inst::Return(number, value)));
+            insts.push(Inst::End);
         }
         &End::Branch { condition, then, otherwise } => {
-            let branch = lines.len();
-            let usual = usual(graph, condition, [then, otherwise], reached);
-            lines.push(Line::Branch { test: Test::Node(condition), usual, otherwise: 0, end: 0 });
+            let branch = insts.len();
+            let hot = hot_arm(graph, condition, [then, otherwise], profile);
+            insts.push(Inst::Branch { test: Test::Node(condition), hot, otherwise: 0, end: 0 });
             tasks.extend([
                 Task::Close(branch),
                 Task::Items(otherwise, 0),
@@ -223,12 +223,12 @@ fn finish(
                 Task::Items(then, 0),
             ]);
         }
-        End::Open => lines.push(Line::End),
+        End::Open => insts.push(Inst::End),
     }
 }
 
 /// The lines of a way's end in a loop, which passes on `values`.
-fn finish_iteration(graph: &Graph, region: Region, values: &[Node], lines: &mut Vec<Line>) {
+fn finish_iteration(graph: &Graph, region: Region, values: &[Node], insts: &mut Vec<Inst>) {
     let (decides, nexts) = graph.passed_before_phis(region);
     let (again, values) = values.split_at(decides);
     let (nexts, values) = values.split_at(nexts);
@@ -237,9 +237,9 @@ fn finish_iteration(graph: &Graph, region: Region, values: &[Node], lines: &mut 
         Some(&again) => Test::Node(again),
         None => Test::More(region),
     };
-    let branch = lines.len();
+    let branch = insts.len();
     if known.is_none() {
-        lines.push(Line::Branch { test, usual: None, otherwise: 0, end: 0 });
+        insts.push(Inst::Branch { test, hot: None, otherwise: 0, end: 0 });
     }
     if known.is_none_or(|again| again != 0.0) {
         let is_entry =
@@ -249,27 +249,27 @@ fn finish_iteration(graph: &Graph, region: Region, values: &[Node], lines: &mut 
         // A φ that stays as it is needs nothing, but others may become what it is.
         let held =
             |&(next, number): &(Node, u32)| is_entry(next) && entries[number as usize].phi != next;
-        lines.extend(numbered().filter(held).map(|(next, number)| Line::Hold(number, next)));
-        lines.extend(numbered().map(|(next, number)| Line::Next(number, next)));
-        lines.push(Line::Again);
+        insts.extend(numbered().filter(held).map(|(next, number)| Inst::Hold(number, next)));
+        insts.extend(numbered().map(|(next, number)| Inst::Next(number, next)));
+        insts.push(Inst::BackEdge);
     }
     if known.is_none() {
-        let here = lines.len() as u32;
-        if let Line::Branch { otherwise, .. } = &mut lines[branch] {
+        let here = insts.len() as u32;
+        if let Inst::Branch { otherwise, .. } = &mut insts[branch] {
             *otherwise = here;
         }
-        lines.push(Line::Otherwise);
+        insts.push(Inst::Otherwise);
     }
     if known.is_none_or(|again| again == 0.0) {
-        lines.extend(values.iter().zip(0..).map(|(&value, i)| Line::Pass(i, value)));
-        lines.push(Line::End);
+        insts.extend(values.iter().zip(0..).map(|(&value, i)| Inst::Return(i, value)));
+        insts.push(Inst::End);
     }
     if known.is_none() {
-        let here = lines.len() as u32;
-        if let Line::Branch { end, .. } = &mut lines[branch] {
+        let here = insts.len() as u32;
+        if let Inst::Branch { end, .. } = &mut insts[branch] {
             *end = here;
         }
-        lines.push(Line::Close);
+        insts.push(Inst::Close);
     }
 }
 
@@ -295,14 +295,14 @@ impl Exports {
                 sizes[parent] += sizes[block];
             }
         }
-        let mut homes: PrimaryMap<Node, Option<Block>> =
+        let mut def_blocks: PrimaryMap<Node, Option<Block>> =
             PrimaryMap::filled(None, graph.nodes.len());
         let mut regions: PrimaryMap<Block, Vec<Region>> =
             PrimaryMap::filled(vec![], graph.blocks.len());
         for (block, data) in graph.blocks.iter() {
             for item in &data.items {
                 match *item {
-                    Item::Node(node) => homes[node] = Some(block),
+                    Item::Node(node) => def_blocks[node] = Some(block),
                     Item::Region(region) => regions[block].push(region),
                     Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
                 }
@@ -312,12 +312,14 @@ impl Exports {
         let mut first: PrimaryMap<Node, usize> = PrimaryMap::filled(usize::MAX, graph.nodes.len());
         let mut at_end = PrimaryMap::filled(false, graph.nodes.len());
         for_each_use(graph, |node, user| {
-            let Some(home) = homes[node].filter(|&home| home != user) else { return };
-            let of_home = &regions[home];
+            let Some(def_block) = def_blocks[node].filter(|&def_block| def_block != user) else {
+                return;
+            };
+            let def_regions = &regions[def_block];
             let root = |region: Region| graph.regions[region].root;
-            let after = of_home.partition_point(|&region| number[root(region)] <= number[user]);
+            let after = def_regions.partition_point(|&region| number[root(region)] <= number[user]);
             let inside = after.checked_sub(1).filter(|&index| {
-                let root = root(of_home[index]);
+                let root = root(def_regions[index]);
                 number[user] < number[root] + sizes[root]
             });
             match inside {
@@ -340,8 +342,8 @@ impl Exports {
     }
 }
 
-fn guard_lines(lines: &[Line]) -> usize {
-    lines.iter().filter(|line| matches!(line, Line::Guard(..))).count()
+fn guard_insts(insts: &[Inst]) -> usize {
+    insts.iter().filter(|inst| matches!(inst, Inst::Guard(..))).count()
 }
 
 fn guards(graph: &Graph) -> usize {
@@ -355,29 +357,29 @@ mod tests {
     use crate::entity::Entity;
     use crate::ssa::parse;
 
-    fn lines_of(text: &str) -> Vec<Line> {
+    fn insts_of(text: &str) -> Vec<Inst> {
         let graph = parse(text).unwrap();
-        lines(&graph, &Layout::of(&graph).unwrap(), None)
+        insts(&graph, &Layout::of(&graph).unwrap(), None)
     }
 
     #[test]
     fn a_guard_that_waits_for_the_condition_of_another_is_kept() {
-        let lines = lines_of(
+        let insts = insts_of(
             "graph active 3 inactive 0\nb0:\n  v3 = lt v0 v1\n  v4 = gt v3 v2\n  \
              guard v4\n  guard v3\n  v5 = sin v0\n  return v5\n",
         );
-        assert_eq!(guard_lines(&lines), 2);
+        assert_eq!(guard_insts(&insts), 2);
         // Three nodes, the guards, one output and the end.
-        assert_eq!(lines.len(), 7);
+        assert_eq!(insts.len(), 7);
     }
 
     /// The numbers of the nodes in the lines up to each bracket.
-    fn basic_blocks(lines: &[Line]) -> Vec<Vec<usize>> {
+    fn basic_blocks(insts: &[Inst]) -> Vec<Vec<usize>> {
         let mut basic_blocks = vec![vec![]];
-        for line in lines {
-            match line {
-                Line::Node(node) => basic_blocks.last_mut().unwrap().push(node.index()),
-                Line::Guard(..) | Line::Pass(..) | Line::End => {}
+        for inst in insts {
+            match inst {
+                Inst::Node(node) => basic_blocks.last_mut().unwrap().push(node.index()),
+                Inst::Guard(..) | Inst::Return(..) | Inst::End => {}
                 _ => basic_blocks.push(vec![]),
             }
         }
@@ -386,7 +388,7 @@ mod tests {
 
     #[test]
     fn nodes_move_down_to_the_stretch_that_needs_them_but_not_into_regions() {
-        let lines = lines_of(
+        let insts = insts_of(
             "graph active 2 inactive 0\nb0:\n  v2 = sin v0\n  v3 = cos v0\n  v4 = exp v0\n  \
              v7 = region r0 b1\n  v10 = region r1 b4\n  v11 = add v2 v10\n  return v11\n\
              b1:\n  v5 = lt v0 v1\n  branch v5 b2 b3\nb2:\n  return v3\n\
@@ -395,26 +397,26 @@ mod tests {
         );
         // Only the first side of the first region uses v3, but all of b0 sees it.
         let expected: [&[usize]; 8] = [&[3], &[5], &[], &[6], &[], &[4], &[8, 9], &[2, 11]];
-        assert_eq!(basic_blocks(&lines), expected);
-        let matched = lines.iter().all(|line| match *line {
-            Line::Enter { end, .. } => lines[end as usize] == Line::Leave,
-            Line::Branch { otherwise, end, .. } => {
-                (lines[otherwise as usize], lines[end as usize]) == (Line::Otherwise, Line::Close)
+        assert_eq!(basic_blocks(&insts), expected);
+        let matched = insts.iter().all(|inst| match *inst {
+            Inst::Enter { end, .. } => insts[end as usize] == Inst::Join,
+            Inst::Branch { otherwise, end, .. } => {
+                (insts[otherwise as usize], insts[end as usize]) == (Inst::Otherwise, Inst::Close)
             }
             _ => true,
         });
-        assert!(matched, "{lines:?}");
+        assert!(matched, "{insts:?}");
     }
 
     #[test]
     fn what_a_replaying_region_needs_is_computed_in_the_region_that_it_replays() {
-        let lines = lines_of(
+        let insts = insts_of(
             "graph active 2 inactive 0\nb0:\n  v2 = lt v0 v1\n  v4 = region r0 b1\n  \
              v6 = region r1 b4 replays r0\n  return v6\n\
              b1:\n  branch v2 b2 b3\nb2:\n  v3 = sin v0\n  return v0\nb3:\n  return v1\n\
              b4:\n  branch v2 b5 b6\nb5:\n  v5 = neg v3\n  return v5\nb6:\n  return v4\n",
         );
         let expected: [&[usize]; 11] = [&[2], &[], &[3], &[], &[], &[], &[], &[5], &[], &[], &[]];
-        assert_eq!(basic_blocks(&lines), expected);
+        assert_eq!(basic_blocks(&insts), expected);
     }
 }

@@ -83,8 +83,8 @@ impl Slots {
     }
 
     /// Ends a [`Slots::borrow`].
-    pub(super) fn give_back(&mut self, slot: u32) {
-        self.leave(slot);
+    pub(super) fn return_slot(&mut self, slot: u32) {
+        self.drop_holder(slot);
     }
 
     /// Where we are, for [`Slots::undo`].
@@ -112,10 +112,10 @@ impl Slots {
 
     fn remove(&mut self, node: Node, slot: u32) {
         self.of[node] = None;
-        self.leave(slot);
+        self.drop_holder(slot);
     }
 
-    fn leave(&mut self, slot: u32) {
+    fn drop_holder(&mut self, slot: u32) {
         let holders = &mut self.holders[slot as usize];
         *holders -= 1;
         if *holders == 0 {

@@ -1,9 +1,9 @@
 //! Where the schedule uses each node, and which of these places can be reached
 //! from where we are.
 
-use super::demands::{always, in_registers};
 use super::layout::Layout;
-use super::schedule::{Line, Test};
+use super::operands::{in_registers, known_element};
+use super::schedule::{Inst, Test};
 use crate::entity::{Entity, PrimaryMap};
 use crate::ssa::{Def, Graph, Node};
 
@@ -24,7 +24,7 @@ pub(super) struct Uses {
 pub(super) struct Scope {
     /// Where this side of the innermost branch ends, or the region if there is
     /// no branch in it.
-    pub(super) side_end: u32,
+    pub(super) arm_end: u32,
     /// Where the innermost region ends; as `horizon` outside of regions.
     pub(super) region_end: u32,
     /// Where this side of the innermost branch ends that is in no region. No
@@ -35,29 +35,29 @@ pub(super) struct Scope {
 impl Scope {
     /// A basic block that runs to `end`, in no region.
     pub(super) fn up_to(end: u32) -> Self {
-        Scope { side_end: end, region_end: end, horizon: end }
+        Scope { arm_end: end, region_end: end, horizon: end }
     }
 
     /// A region in this scope.
     pub(super) fn region(self, end: u32) -> Self {
-        Scope { side_end: end, region_end: end, ..self }
+        Scope { arm_end: end, region_end: end, ..self }
     }
 
     /// A side of a branch in this scope, which is that of a region or not.
-    pub(super) fn side(self, end: u32, in_region: bool) -> Self {
-        if in_region { Scope { side_end: end, ..self } } else { Scope::up_to(end) }
+    pub(super) fn arm(self, end: u32, in_region: bool) -> Self {
+        if in_region { Scope { arm_end: end, ..self } } else { Scope::up_to(end) }
     }
 }
 
 impl Uses {
-    /// The uses in `lines`. At its end a loop uses all that it uses from outside:
+    /// The uses in `insts`. At its end a loop uses all that it uses from outside:
     /// before that, another iteration may need it.
-    pub(super) fn of(graph: &Graph, layout: &Layout, lines: &[Line]) -> Uses {
-        let around = used_from_outside(graph, layout, lines);
+    pub(super) fn of(graph: &Graph, layout: &Layout, insts: &[Inst]) -> Uses {
+        let around = used_from_outside(graph, layout, insts);
         // A counting sort by node; positions stay in order.
         let mut counts = vec![0u32; graph.nodes.len() + 1];
         let mut total = 0;
-        for_each_use(graph, lines, &around, |node, _| {
+        for_each_use(graph, insts, &around, |node, _| {
             counts[node.index() + 1] += 1;
             total += 1;
         });
@@ -67,7 +67,7 @@ impl Uses {
         let ranges = graph.nodes.keys().map(|n| (counts[n.index()], counts[n.index() + 1]));
         let ranges = ranges.collect();
         let mut positions = vec![0; total];
-        for_each_use(graph, lines, &around, |node, position| {
+        for_each_use(graph, insts, &around, |node, position| {
             let place = &mut counts[node.index()];
             positions[*place as usize] = position;
             *place += 1;
@@ -105,7 +105,7 @@ impl Uses {
     /// region count even if another side of a branch around it has them.
     pub(super) fn next_in(&self, node: Node, scope: Scope) -> Option<u32> {
         let next = self.next(node)?;
-        if next < scope.side_end {
+        if next < scope.arm_end {
             return Some(next);
         }
         let next =
@@ -124,12 +124,12 @@ impl Uses {
 
 /// The position at which each node is computed; for inputs and constants, which are
 /// not, the largest number.
-pub(super) fn computed(graph: &Graph, lines: &[Line]) -> PrimaryMap<Node, u32> {
+pub(super) fn computed(graph: &Graph, insts: &[Inst]) -> PrimaryMap<Node, u32> {
     let mut computed = PrimaryMap::filled(u32::MAX, graph.nodes.len());
-    for (line, position) in lines.iter().zip(0..) {
-        match *line {
-            Line::Node(node) => computed[node] = position,
-            Line::Enter { region, end } => {
+    for (inst, position) in insts.iter().zip(0..) {
+        match *inst {
+            Inst::Node(node) => computed[node] = position,
+            Inst::Enter { region, end } => {
                 graph.regions[region].phis.iter().for_each(|&phi| computed[phi] = end);
                 graph.entries(region).iter().for_each(|entry| computed[entry.phi] = position);
             }
@@ -141,15 +141,15 @@ pub(super) fn computed(graph: &Graph, lines: &[Line]) -> PrimaryMap<Node, u32> {
 
 /// The nodes that each loop uses and that are computed before it, but for those
 /// that have homes, by the position of the loop's end.
-fn used_from_outside(graph: &Graph, layout: &Layout, lines: &[Line]) -> Vec<(u32, Vec<Node>)> {
-    let is_loop = |line: &Line| match *line {
-        Line::Enter { region, .. } => graph.regions[region].cycle.is_some(),
+fn used_from_outside(graph: &Graph, layout: &Layout, insts: &[Inst]) -> Vec<(u32, Vec<Node>)> {
+    let is_loop = |inst: &Inst| match *inst {
+        Inst::Enter { region, .. } => graph.regions[region].cycle.is_some(),
         _ => false,
     };
-    if !lines.iter().any(is_loop) {
+    if !insts.iter().any(is_loop) {
         return Vec::new();
     }
-    let computed = computed(graph, lines);
+    let computed = computed(graph, insts);
     struct Open {
         begin: u32,
         end: u32,
@@ -163,20 +163,20 @@ fn used_from_outside(graph: &Graph, layout: &Layout, lines: &[Line]) -> Vec<(u32
         if let Some(open) = open.last_mut()
             && computed[node] < open.begin
             && noted[node] != open.begin
-            && layout.home(node).is_none()
+            && layout.trajectory(node).is_none()
         {
             noted[node] = open.begin;
             open.nodes.push(node);
         }
     };
-    for (line, position) in lines.iter().zip(0..) {
+    for (inst, position) in insts.iter().zip(0..) {
         // The first values are used before the loop.
-        for_each_use_in(graph, line, |node| note(&mut open, node));
-        match *line {
-            Line::Enter { end, .. } if is_loop(line) => {
+        for_each_use_in(graph, inst, |node| note(&mut open, node));
+        match *inst {
+            Inst::Enter { end, .. } if is_loop(inst) => {
                 open.push(Open { begin: position, end, nodes: Vec::new() });
             }
-            Line::Leave if open.last().is_some_and(|open| open.end == position) => {
+            Inst::Join if open.last().is_some_and(|open| open.end == position) => {
                 if let Some(closed) = open.pop() {
                     closed.nodes.iter().for_each(|&node| note(&mut open, node));
                     found.push((position, closed.nodes));
@@ -190,44 +190,46 @@ fn used_from_outside(graph: &Graph, layout: &Layout, lines: &[Line]) -> Vec<(u32
 
 fn for_each_use(
     graph: &Graph,
-    lines: &[Line],
+    insts: &[Inst],
     around: &[(u32, Vec<Node>)],
     mut visit: impl FnMut(Node, u32),
 ) {
     let mut around = around.iter().peekable();
-    for (line, position) in lines.iter().zip(0..) {
-        for_each_use_in(graph, line, |node| visit(node, position));
+    for (inst, position) in insts.iter().zip(0..) {
+        for_each_use_in(graph, inst, |node| visit(node, position));
         if let Some((_, nodes)) = around.next_if(|&&(end, _)| end == position) {
             nodes.iter().for_each(|&node| visit(node, position));
         }
     }
 }
 
-fn for_each_use_in(graph: &Graph, line: &Line, mut visit: impl FnMut(Node)) {
-    match *line {
-        Line::Node(node) => {
+fn for_each_use_in(graph: &Graph, inst: &Inst, mut visit: impl FnMut(Node)) {
+    match *inst {
+        Inst::Node(node) => {
             in_registers(&graph.nodes[node]).iter().for_each(|&arg| visit(arg));
-            if let (Def::Element(_), Some(source)) = (graph.nodes[node].def, always(graph, node)) {
+            if let (Def::Element(_), Some(source)) =
+                (graph.nodes[node].def, known_element(graph, node))
+            {
                 visit(source);
             }
         }
-        Line::Guard(node, _)
-        | Line::Branch { test: Test::Node(node), .. }
-        | Line::Pass(_, node)
-        | Line::Write { node, .. }
-        | Line::Accumulate(_, node)
-        | Line::Hold(_, node)
-        | Line::Next(_, node) => visit(node),
-        Line::Enter { region, .. } => {
+        Inst::Guard(node, _)
+        | Inst::Branch { test: Test::Node(node), .. }
+        | Inst::Return(_, node)
+        | Inst::Write { node, .. }
+        | Inst::Accumulate(_, node)
+        | Inst::Hold(_, node)
+        | Inst::Next(_, node) => visit(node),
+        Inst::Enter { region, .. } => {
             graph.entries(region).iter().for_each(|entry| visit(entry.first));
         }
-        Line::Branch { test: Test::More(_), .. }
-        | Line::Leave
-        | Line::Otherwise
-        | Line::Close
-        | Line::Zero { .. }
-        | Line::ZeroOutputs { .. }
-        | Line::Again
-        | Line::End => {}
+        Inst::Branch { test: Test::More(_), .. }
+        | Inst::Join
+        | Inst::Otherwise
+        | Inst::Close
+        | Inst::Zero { .. }
+        | Inst::ZeroOutputs { .. }
+        | Inst::BackEdge
+        | Inst::End => {}
     }
 }

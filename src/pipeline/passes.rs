@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 use super::cost::{self, ShortLoops};
 use super::{LoopForm, Numerics, Options, Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
-use crate::jit::{Kernel, MAX_WORDS, saved_words, schedule_reaching};
+use crate::jit::{Kernel, MAX_WORDS, saved_words, schedule_with_profile};
 use crate::loops::{RerollLimits, expand, fuse, hoist, reroll};
 use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, OpenReason, close, simplify_branches};
 use crate::simplify::{SimplifyLimits, Stage, simplify_segments};
@@ -87,7 +87,7 @@ pub(crate) fn coarsen(
         let words = saved_words(&graph);
         if words <= limit as u64 {
             let schedule =
-                schedule_reaching(&graph, block_profile(&graph, profiling_inputs).as_ref())?;
+                schedule_with_profile(&graph, block_profile(&graph, profiling_inputs).as_ref())?;
             let sequence = schedule.sequence();
             let cuts = cuts(&sequence, options);
             return Ok(Coarsened {

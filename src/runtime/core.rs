@@ -236,7 +236,7 @@ fn run_kernel(
     }
     let outputs = &mut outputs[..count];
     let result = match installed.kernel.run(inputs.active, inputs.inactive, scratch, outputs) {
-        Err(RunError::Unseen | RunError::Shape) => Err(ExitReason::Unseen),
+        Err(RunError::SideExit | RunError::Shape) => Err(ExitReason::Unseen),
         // It passes on zero adjoints where the sweep does not, and its rewrites assume
         // finite numbers, so only the tape's NaN or infinity counts.
         Ok(_) if !all_finite(outputs) => Err(ExitReason::NonFinite),

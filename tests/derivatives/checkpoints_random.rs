@@ -36,7 +36,7 @@ fn native(graph: &Graph, (x, data): &Point) -> Option<Vec<f64>> {
     match kernel.run(x, data, &mut scratch, &mut outputs) {
         Ok(()) => Some(outputs),
         Err(error) => {
-            assert_eq!(error, RunError::Unseen);
+            assert_eq!(error, RunError::SideExit);
             None
         }
     }

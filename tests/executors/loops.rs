@@ -147,7 +147,7 @@ b1:
   return v8 v7 v7
 ";
     let (graph, kernel) = read(text);
-    assert_eq!(call(&graph, &kernel, &[1000.0]), Err(RunError::Unseen));
+    assert_eq!(call(&graph, &kernel, &[1000.0]), Err(RunError::SideExit));
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub fn assert_as_interpreted(graph: &Graph, kernel: &Kernel, inputs: &[f64]) -> 
     let found = call(graph, kernel, inputs);
     match interpret(graph, inputs) {
         Outcome::Unseen(_) => {
-            assert_eq!(found, Err(RunError::Unseen), "at {inputs:?}\n{graph}");
+            assert_eq!(found, Err(RunError::SideExit), "at {inputs:?}\n{graph}");
             false
         }
         Outcome::Values(expected) => {

@@ -187,12 +187,12 @@ fn assert_native(graph: &Graph, program: &Program, run: &[Point]) {
         let result = kernel.run(&point.0, &point.1, &mut scratch, &mut found);
         match interpreted(graph, point) {
             // The bits of a NaN that is read out need not be the same.
-            Some(_) if reads_nan && result == Err(RunError::Unseen) => {}
+            Some(_) if reads_nan && result == Err(RunError::SideExit) => {}
             Some(expected) => {
                 assert_eq!(result, Ok(()), "{point:?}\n{program}");
                 assert_same(&found, &expected, program, point);
             }
-            None => assert_eq!(result, Err(RunError::Unseen), "{point:?}\n{program}"),
+            None => assert_eq!(result, Err(RunError::SideExit), "{point:?}\n{program}"),
         }
     }
 }

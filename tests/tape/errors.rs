@@ -98,7 +98,7 @@ fn kernels_decline_unseen_paths_and_other_shapes() {
     };
     assert_eq!(run(&[1.0], &[2.0], &mut [0.0]), Ok(()));
     for inactive in [1.0, 0.5, f64::NAN] {
-        assert_eq!(run(&[1.0], &[inactive], &mut [0.0]), Err(RunError::Unseen));
+        assert_eq!(run(&[1.0], &[inactive], &mut [0.0]), Err(RunError::SideExit));
     }
     for (active, inactive, outputs) in [(0, 1, 1), (2, 1, 1), (1, 0, 1), (1, 2, 1), (1, 1, 0)] {
         let (x, y, mut out) = (vec![0.0; active], vec![1.0; inactive], vec![0.0; outputs]);
@@ -161,6 +161,6 @@ fn every_refusal_has_its_message() {
         assert!(refusal.to_string().contains(part), "{refusal}");
         assert_eq!(refusal, refusal.clone());
     }
-    let errors: [&dyn Error; 2] = [&RunError::Unseen, &RunError::Shape];
+    let errors: [&dyn Error; 2] = [&RunError::SideExit, &RunError::Shape];
     assert!(errors.iter().all(|error| error.to_string().starts_with("the ")));
 }

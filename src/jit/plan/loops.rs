@@ -28,7 +28,8 @@ impl Planner<'_> {
     /// iteration.
     pub(super) fn begin_loop(&mut self, region: Region, end: u32, uncut: bool) {
         let entries = self.graph.entries(region);
-        let is_used = |phi: Node| self.uses.next(phi).is_some() || self.layout.home(phi).is_some();
+        let is_used =
+            |phi: Node| self.uses.next(phi).is_some() || self.layout.trajectory(phi).is_some();
         let mut used: Vec<(u32, Node)> = Vec::new();
         for entry in entries.iter().filter(|entry| is_used(entry.phi)) {
             used.push((self.uses.next(entry.phi).unwrap_or(end), entry.phi));
@@ -67,9 +68,9 @@ impl Planner<'_> {
         self.structure.evicted(&leave);
         self.resident.extend(stay);
         self.resident.extend(&parameters);
-        let before = self.chunks.len();
+        let before = self.blocks.len();
         let header = before + 1;
-        self.finish_chunk(Next::Chunk(header, passing));
+        self.finish_block(Next::Jump(header, passing));
         self.after = Some(before);
         self.parameters.extend(&parameters);
         if let Some(open) = self.structure.regions.last_mut() {
@@ -81,9 +82,9 @@ impl Planner<'_> {
     /// Keeps what entry φs are in this iteration, if that is asked for later.
     pub(super) fn begin_iteration(&mut self, region: Region) {
         for entry in self.graph.entries(region) {
-            if self.layout.home(entry.phi).is_some() {
+            if self.layout.trajectory(entry.phi).is_some() {
                 self.bring(&[entry.phi]);
-                self.steps.push(Step::Keep(entry.phi, entry.phi));
+                self.steps.push(Step::Save(entry.phi, entry.phi));
                 if self.next_use(entry.phi).is_none() {
                     self.resident.retain(|&node| node != entry.phi);
                 }
@@ -123,7 +124,7 @@ impl Planner<'_> {
         if let (Some(from), Some(to)) = (held, self.slots.get(phi)) {
             self.steps.push(Step::Load(value, Source::Slot(from)));
             self.steps.push(Step::Store(value, to));
-            self.slots.give_back(from);
+            self.slots.return_slot(from);
         } else if self.is_parameter(phi) {
             // What `hold` has brought may be overwritten where it came from.
             let held = self.pinned[value] && self.is_entry(value);
@@ -145,12 +146,12 @@ impl Planner<'_> {
     }
 
     /// Ends an iteration after which there is another.
-    pub(super) fn again(&mut self) {
+    pub(super) fn back_edge(&mut self) {
         let Some(region) = self.structure.regions.last().map(|open| open.region) else { return };
         let Some(cycle) = self.cycle() else { return };
         cycle.held.clear();
         let (header, passing) = (cycle.header, core::mem::take(&mut cycle.passing));
-        self.finish_chunk(Next::Again(region, header, passing));
+        self.finish_block(Next::BackEdge(region, header, passing));
     }
 
     fn cycle(&mut self) -> Option<&mut OpenLoop> {

@@ -64,13 +64,13 @@ pub(super) enum Step {
     /// Sets this many outputs, from this one on, to zero.
     ZeroOutputs(u32, u32),
     /// Copies the first value from its register to the home of the second.
-    Keep(Node, Node),
+    Save(Node, Node),
     /// Adds a value to an element of sums.
     Accumulate(Access, Node),
     /// Sets the iteration number of a loop to that of its first iteration.
     Begin(Region),
     /// Keeps the iteration number of a loop that has ended.
-    Last(Region),
+    SaveLast(Region),
 }
 
 /// Where a value is found that is not in a register.
@@ -81,7 +81,7 @@ pub(super) enum Source {
     Const(u32),
     Slot(u32),
     /// The home of the node.
-    Home,
+    Saved,
     /// The iteration number of a loop.
     Iteration(Region),
 }
@@ -90,7 +90,7 @@ pub(super) enum Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// To a chunk, with these values for its parameters.
-    Chunk(usize, Vec<Node>),
+    Jump(usize, Vec<Node>),
     Branch {
         test: Test,
         then: usize,
@@ -98,13 +98,13 @@ pub(super) enum Next {
     },
     /// To the next iteration of a loop, which begins in this chunk, with these
     /// values for its parameters.
-    Again(Region, usize, Vec<Node>),
+    BackEdge(Region, usize, Vec<Node>),
     Done,
 }
 
 /// A basic block of straight-line code.
 #[derive(Debug)]
-pub(super) struct Chunk {
+pub(super) struct BasicBlock {
     /// The chunk of the same function after which registers hold what this one
     /// expects there; `None` if it expects nothing.
     pub(super) after: Option<usize>,
@@ -119,7 +119,7 @@ pub(super) struct Chunk {
 /// The whole plan.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) chunks: Vec<Chunk>,
+    pub(super) blocks: Vec<BasicBlock>,
     /// The first chunk of each function.
     pub(super) functions: Vec<usize>,
     pub(super) constants: Vec<f64>,

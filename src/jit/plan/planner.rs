@@ -1,13 +1,13 @@
 //! The planner: walks along the schedule and makes the plan of straight-line code.
 
 use super::regions::Structure;
-use super::{Chunk, Next, Plan, Source, Step};
+use super::{BasicBlock, Next, Plan, Source, Step};
 use crate::entity::PrimaryMap;
 use crate::jit::Schedule;
-use crate::jit::demands::{always, in_registers};
 use crate::jit::layout::Layout;
 use crate::jit::math::is_call;
-use crate::jit::schedule::Line;
+use crate::jit::operands::{in_registers, known_element};
+use crate::jit::schedule::Inst;
 use crate::jit::slots::Slots;
 use crate::jit::uses::{Scope, Uses};
 use crate::ssa::{Def, Graph, Node};
@@ -16,12 +16,12 @@ use crate::ssa::{Def, Graph, Node};
 /// ends, and another begins, at the lines with the numbers `cuts`, which ascend.
 pub(in crate::jit) fn plan(schedule: &Schedule<'_>, cuts: &[u32], registers: usize) -> Plan {
     let mut planner = Planner::new(schedule, cuts, registers);
-    for (&line, position) in schedule.lines.iter().zip(0..) {
+    for (&inst, position) in schedule.insts.iter().zip(0..) {
         planner.position = position;
-        planner.line(line);
+        planner.inst(inst);
     }
-    let Planner { chunks, functions, constants, slots, .. } = planner;
-    Plan { chunks, functions, constants, slots: slots.len() }
+    let Planner { blocks, functions, constants, slots, .. } = planner;
+    Plan { blocks, functions, constants, slots: slots.len() }
 }
 
 pub(super) struct Planner<'a> {
@@ -31,7 +31,7 @@ pub(super) struct Planner<'a> {
     pub(super) registers: usize,
     /// The lines where functions begin, and how many of them have been reached.
     cuts: &'a [u32],
-    reached: usize,
+    next_cut: usize,
     /// Whether a function is to begin at the next line that allows it.
     due: bool,
     /// All positions at which each node is used, and the next of them.
@@ -51,7 +51,7 @@ pub(super) struct Planner<'a> {
     pub(super) after: Option<usize>,
     pub(super) parameters: Vec<Node>,
     pub(super) steps: Vec<Step>,
-    pub(super) chunks: Vec<Chunk>,
+    pub(super) blocks: Vec<BasicBlock>,
     pub(super) functions: Vec<usize>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Planner<'a> {
             layout,
             registers,
             cuts,
-            reached: 0,
+            next_cut: 0,
             due: false,
             uses: schedule.uses.clone(),
             position: 0,
@@ -77,57 +77,57 @@ impl<'a> Planner<'a> {
             after: None,
             parameters: Vec::new(),
             steps: Vec::new(),
-            chunks: Vec::new(),
+            blocks: Vec::new(),
             functions: vec![0],
         }
     }
 
-    fn line(&mut self, line: Line) {
-        while self.cuts.get(self.reached).is_some_and(|&cut| cut <= self.position) {
-            self.reached += 1;
+    fn inst(&mut self, inst: Inst) {
+        while self.cuts.get(self.next_cut).is_some_and(|&cut| cut <= self.position) {
+            self.next_cut += 1;
             self.due = true;
         }
-        match line {
-            Line::Node(node) => {
+        match inst {
+            Inst::Node(node) => {
                 self.cut_if_due();
                 self.compute(node);
             }
-            Line::Guard(condition, expect) => {
+            Inst::Guard(condition, expect) => {
                 self.cut_if_due();
                 self.bring(&[condition]);
                 self.steps.push(Step::Guard(condition, expect));
                 self.used(&[condition]);
                 self.spill_down_to(self.registers);
             }
-            Line::Pass(index, value) => {
+            Inst::Return(index, value) => {
                 self.cut_if_due();
-                self.pass(index, value);
+                self.return_value(index, value);
             }
-            Line::End => self.end(),
-            Line::Enter { region, end } => self.enter(region, end),
-            Line::Leave => self.leave(),
-            Line::Branch { test, usual, otherwise, end } => {
+            Inst::End => self.end(),
+            Inst::Enter { region, end } => self.enter(region, end),
+            Inst::Join => self.join(),
+            Inst::Branch { test, hot, otherwise, end } => {
                 self.cut_if_due();
-                self.branch(test, usual, otherwise, end);
+                self.branch(test, hot, otherwise, end);
             }
-            Line::Otherwise => self.otherwise(),
-            Line::Close => self.close(),
-            Line::Write { word, node } => self.step_with(node, Step::Write(node, word)),
-            Line::Zero { word, len } => {
+            Inst::Otherwise => self.otherwise(),
+            Inst::Close => self.close(),
+            Inst::Write { word, node } => self.step_with(node, Step::Write(node, word)),
+            Inst::Zero { word, len } => {
                 self.cut_if_due();
                 self.steps.push(Step::Zero(word, len));
             }
-            Line::ZeroOutputs { first, count } => {
+            Inst::ZeroOutputs { first, count } => {
                 self.cut_if_due();
                 self.steps.push(Step::ZeroOutputs(first, count));
             }
-            Line::Accumulate(access, node) => self.step_with(node, Step::Accumulate(access, node)),
-            Line::Hold(number, value) => self.hold(number, value),
-            Line::Next(number, value) => {
+            Inst::Accumulate(access, node) => self.step_with(node, Step::Accumulate(access, node)),
+            Inst::Hold(number, value) => self.hold(number, value),
+            Inst::Next(number, value) => {
                 self.cut_if_due();
                 self.next(number, value);
             }
-            Line::Again => self.again(),
+            Inst::BackEdge => self.back_edge(),
         }
     }
 
@@ -142,7 +142,7 @@ impl<'a> Planner<'a> {
 
     fn compute(&mut self, node: Node) {
         let data = &self.graph.nodes[node];
-        let source = always(self.graph, node);
+        let source = known_element(self.graph, node);
         let args = source.as_ref().map_or(in_registers(data), core::slice::from_ref);
         self.bring(args);
         let calls = match data.def {
@@ -157,8 +157,8 @@ impl<'a> Planner<'a> {
             self.resident.clear();
         }
         self.steps.push(Step::Compute(node));
-        if self.layout.home(node).is_some() {
-            self.steps.push(Step::Keep(node, node));
+        if self.layout.trajectory(node).is_some() {
+            self.steps.push(Step::Save(node, node));
         }
         if self.next_use(node).is_some() {
             self.resident.push(node);
@@ -184,7 +184,7 @@ impl<'a> Planner<'a> {
                 | Def::Call(_)
                 | Def::Result(..) => match self.slots.get(node) {
                     Some(slot) => Source::Slot(slot),
-                    None if self.layout.home(node).is_some() => Source::Home,
+                    None if self.layout.trajectory(node).is_some() => Source::Saved,
                     None => {
                         debug_assert!(false, "{node} was not stored");
                         Source::Const(self.constant(node, f64::NAN.to_bits()))
@@ -241,7 +241,7 @@ impl<'a> Planner<'a> {
         let def = self.graph.nodes[node].def;
         let given = matches!(def, Def::Input(_) | Def::Const(_) | Def::Iteration(_));
         if given
-            || self.layout.home(node).is_some()
+            || self.layout.trajectory(node).is_some()
             || self.slots.get(node).is_some()
             || self.next_use(node).is_none()
         {
@@ -261,7 +261,7 @@ impl<'a> Planner<'a> {
 
     /// Whether a function begins in the lines after this one and before `end`.
     pub(super) fn is_cut_before(&self, end: u32) -> bool {
-        self.cuts.get(self.reached).is_some_and(|&cut| cut < end)
+        self.cuts.get(self.next_cut).is_some_and(|&cut| cut < end)
     }
 
     /// Goes on in a new function if one is to begin here.
@@ -273,20 +273,20 @@ impl<'a> Planner<'a> {
         self.store_residents();
         self.resident.clear();
         if !self.steps.is_empty() || !self.parameters.is_empty() {
-            let next = self.chunks.len() + 1;
-            self.finish_chunk(Next::Chunk(next, Vec::new()));
+            let next = self.blocks.len() + 1;
+            self.finish_block(Next::Jump(next, Vec::new()));
         }
         // What is left is a chunk without steps, which may as well begin here.
         self.after = None;
-        if self.functions.last() != Some(&self.chunks.len()) {
-            self.functions.push(self.chunks.len());
+        if self.functions.last() != Some(&self.blocks.len()) {
+            self.functions.push(self.blocks.len());
         }
     }
 
-    pub(super) fn finish_chunk(&mut self, next: Next) {
+    pub(super) fn finish_block(&mut self, next: Next) {
         let steps = core::mem::take(&mut self.steps);
         let parameters = core::mem::take(&mut self.parameters);
         let (after, is_cold) = (self.after.take(), self.structure.is_cold);
-        self.chunks.push(Chunk { after, parameters, steps, next, is_cold });
+        self.blocks.push(BasicBlock { after, parameters, steps, next, is_cold });
     }
 }

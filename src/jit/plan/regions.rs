@@ -49,7 +49,7 @@ pub(super) struct OpenRegion {
 
 struct OpenBranch {
     /// How it comes out as a rule, and whether it is hardly ever reached.
-    usual: Option<bool>,
+    hot: Option<bool>,
     is_cold: bool,
     /// The scope around it, and where its other side ends.
     around: Scope,
@@ -57,7 +57,7 @@ struct OpenBranch {
     /// The changes of slots before the sides.
     mark: usize,
     /// The chunk that ends with it, the function of that, and what registers held.
-    chunk: usize,
+    block: usize,
     function: usize,
     resident: Vec<Node>,
 }
@@ -83,7 +83,7 @@ impl Planner<'_> {
         self.store_used_after(end);
         let mut phis: Vec<(u32, Node)> = Vec::new();
         for &phi in &self.graph.regions[region].phis {
-            if self.layout.home(phi).is_none() {
+            if self.layout.trajectory(phi).is_none() {
                 phis.extend(self.uses.next(phi).map(|next| (next, phi)));
             }
         }
@@ -101,7 +101,7 @@ impl Planner<'_> {
             end,
             mark: self.slots.mark(),
             evicted: self.structure.evicted.len(),
-            first: self.chunks.len(),
+            first: self.blocks.len(),
             function: self.functions.len(),
             resident: if uncut { self.resident.clone() } else { Vec::new() },
             parameters,
@@ -119,7 +119,7 @@ impl Planner<'_> {
     }
 
     /// Passes `value` on as output, or as φ, number `index`.
-    pub(super) fn pass(&mut self, index: u32, value: Node) {
+    pub(super) fn return_value(&mut self, index: u32, value: Node) {
         let Some(region) = self.structure.regions.last() else {
             self.bring(&[value]);
             self.steps.push(Step::Output(index, value));
@@ -129,9 +129,9 @@ impl Planner<'_> {
         };
         let phi = self.graph.regions[region.region].phis[index as usize];
         let in_register = region.parameters.contains(&phi);
-        if self.layout.home(phi).is_some() {
+        if self.layout.trajectory(phi).is_some() {
             self.bring(&[value]);
-            self.steps.push(Step::Keep(value, phi));
+            self.steps.push(Step::Save(value, phi));
         } else if let Some(slot) = self.slots.get(phi) {
             self.bring(&[value]);
             self.steps.push(Step::Store(value, slot));
@@ -150,24 +150,24 @@ impl Planner<'_> {
     /// Ends a path, or a way through a region.
     pub(super) fn end(&mut self) {
         let Some(region) = self.structure.regions.last_mut() else {
-            self.finish_chunk(Next::Done);
+            self.finish_block(Next::Done);
             return;
         };
-        region.ends.push(self.chunks.len());
+        region.ends.push(self.blocks.len());
         let passing = core::mem::take(&mut region.passing);
         self.store_residents();
-        self.finish_chunk(Next::Chunk(0, passing));
+        self.finish_block(Next::Jump(0, passing));
     }
 
-    pub(super) fn leave(&mut self) {
+    pub(super) fn join(&mut self) {
         if let Some(mark) = self.structure.regions.last().map(|region| region.mark) {
             self.undo(mark);
         }
         let Some(region) = self.structure.regions.pop() else { return };
         self.scope = region.around;
-        let here = self.chunks.len();
+        let here = self.blocks.len();
         for end in region.ends {
-            if let Next::Chunk(next, _) = &mut self.chunks[end].next {
+            if let Next::Jump(next, _) = &mut self.blocks[end].next {
                 *next = here;
             }
         }
@@ -183,8 +183,8 @@ impl Planner<'_> {
         }
         self.resident.clear();
         self.after = (region.function == self.functions.len()).then_some(region.first);
-        let is_kept = self.layout.last(region.region).is_some();
-        self.steps.extend(is_kept.then_some(Step::Last(region.region)));
+        let is_saved = self.layout.last(region.region).is_some();
+        self.steps.extend(is_saved.then_some(Step::SaveLast(region.region)));
         if region.uncut {
             let evicted = &self.structure.evicted[region.evicted..];
             let kept = region.resident.into_iter().filter(|node| !evicted.contains(node));
@@ -203,7 +203,7 @@ impl Planner<'_> {
         }
     }
 
-    pub(super) fn branch(&mut self, test: Test, usual: Option<bool>, otherwise: u32, end: u32) {
+    pub(super) fn branch(&mut self, test: Test, hot: Option<bool>, otherwise: u32, end: u32) {
         if let Test::Node(condition) = test {
             self.bring(&[condition]);
             self.used(&[condition]);
@@ -215,38 +215,38 @@ impl Planner<'_> {
             // The other side may be in another function.
             _ => self.store_residents(),
         }
-        let chunk = self.chunks.len();
+        let block = self.blocks.len();
         let is_cold = self.structure.is_cold;
         self.structure.branches.push(OpenBranch {
-            usual,
+            hot,
             is_cold,
             around: self.scope,
             end,
             mark: self.slots.mark(),
-            chunk,
+            block,
             function: self.functions.len(),
             resident: self.resident.clone(),
         });
-        self.finish_chunk(Next::Branch { test, then: chunk + 1, otherwise: 0 });
-        self.structure.is_cold = is_cold || usual == Some(false);
-        self.begin_side(self.scope, otherwise, chunk);
+        self.finish_block(Next::Branch { test, then: block + 1, otherwise: 0 });
+        self.structure.is_cold = is_cold || hot == Some(false);
+        self.begin_arm(self.scope, otherwise, block);
     }
 
     pub(super) fn otherwise(&mut self) {
         let Some(branch) = self.structure.branches.last() else { return };
-        let (around, end, mark, chunk) = (branch.around, branch.end, branch.mark, branch.chunk);
-        self.structure.is_cold = branch.is_cold || branch.usual == Some(true);
+        let (around, end, mark, block) = (branch.around, branch.end, branch.mark, branch.block);
+        self.structure.is_cold = branch.is_cold || branch.hot == Some(true);
         self.resident.clear();
         let same_function = branch.function == self.functions.len();
         if same_function {
             self.resident.extend(&branch.resident);
         }
         self.undo(mark);
-        let here = self.chunks.len();
-        if let Next::Branch { otherwise, .. } = &mut self.chunks[chunk].next {
+        let here = self.blocks.len();
+        if let Next::Branch { otherwise, .. } = &mut self.blocks[block].next {
             *otherwise = here;
         }
-        self.begin_side(around, end, chunk);
+        self.begin_arm(around, end, block);
         if !same_function {
             self.after = None;
         }
@@ -268,10 +268,10 @@ impl Planner<'_> {
         }
     }
 
-    /// Begins the side of the branch after `chunk` that ends at `end`.
-    fn begin_side(&mut self, around: Scope, end: u32, chunk: usize) {
-        self.scope = around.side(end, !self.structure.regions.is_empty());
-        self.after = Some(chunk);
+    /// Begins the side of the branch after `block` that ends at `end`.
+    fn begin_arm(&mut self, around: Scope, end: u32, block: usize) {
+        self.scope = around.arm(end, !self.structure.regions.is_empty());
+        self.after = Some(block);
         self.drop_unused();
     }
 
@@ -288,7 +288,7 @@ impl Planner<'_> {
             match change {
                 Change::Held(node, slot)
                     if self.uses.at_or_after(node, region.end).is_some()
-                        && self.layout.home(node).is_none() =>
+                        && self.layout.trajectory(node).is_none() =>
                 {
                     region.exported.push((node, slot));
                 }

@@ -7,7 +7,7 @@ mod random;
 use core::ops::Range;
 
 use super::plan::{REGISTERS, Step, plan};
-use super::{RunError, Schedule, schedule, schedule_reaching};
+use super::{RunError, Schedule, schedule, schedule_with_profile};
 use crate::op::Op;
 use crate::programs::Random;
 use crate::ssa::{End, Graph, Node, Outcome, block_profile, interpret, parse, verify};
@@ -17,20 +17,20 @@ use random::{Shape, graph, number};
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// At most so many lines are in one function, but for regions that are not cut.
-    lines: usize,
+    insts: usize,
     /// How many lines a region has at most that is not cut.
     uncut: usize,
     registers: usize,
 }
 
 const LIMITS: [Limits; 7] = [
-    Limits { lines: 400, uncut: 250, registers: REGISTERS },
-    Limits { lines: 400, uncut: 0, registers: REGISTERS },
-    Limits { lines: 1, uncut: 0, registers: 3 },
-    Limits { lines: 3, uncut: 0, registers: 4 },
-    Limits { lines: 8, uncut: 10, registers: 4 },
-    Limits { lines: 16, uncut: usize::MAX, registers: 2 },
-    Limits { lines: 40, uncut: 30, registers: 6 },
+    Limits { insts: 400, uncut: 250, registers: REGISTERS },
+    Limits { insts: 400, uncut: 0, registers: REGISTERS },
+    Limits { insts: 1, uncut: 0, registers: 3 },
+    Limits { insts: 3, uncut: 0, registers: 4 },
+    Limits { insts: 8, uncut: 10, registers: 4 },
+    Limits { insts: 16, uncut: usize::MAX, registers: 2 },
+    Limits { insts: 40, uncut: 30, registers: 6 },
 ];
 
 impl Limits {
@@ -40,7 +40,7 @@ impl Limits {
         let uncut: Vec<_> = sequence.regions.iter().filter(small).collect();
         let is_whole =
             |&cut: &u32| uncut.iter().all(|region| !(region.start + 1..region.end).contains(&cut));
-        (0..sequence.steps).step_by(self.lines).skip(1).filter(is_whole).collect()
+        (0..sequence.steps).step_by(self.insts).skip(1).filter(is_whole).collect()
     }
 }
 
@@ -56,8 +56,8 @@ fn assert_native_when_cut(
     points: &[Vec<f64>],
 ) -> usize {
     // Where code stands does not matter.
-    let reached = block_profile(graph, points.get(..1).unwrap_or_default());
-    let schedule = schedule_reaching(graph, reached.as_ref()).unwrap();
+    let profile = block_profile(graph, points.get(..1).unwrap_or_default());
+    let schedule = schedule_with_profile(graph, profile.as_ref()).unwrap();
     let kernel = schedule.compile_with(cuts, registers).unwrap();
     let mut scratch = vec![f64::NAN; 3];
     let mut found = vec![0.0; kernel.outputs()];
@@ -68,7 +68,7 @@ fn assert_native_when_cut(
         let (active, inactive) = point.split_at(graph.active);
         let result = kernel.run(active, inactive, &mut scratch, &mut found);
         match interpret(graph, point) {
-            Outcome::Unseen(_) => assert_eq!(result, Err(RunError::Unseen), "{graph}"),
+            Outcome::Unseen(_) => assert_eq!(result, Err(RunError::SideExit), "{graph}"),
             Outcome::Values(expected) => {
                 assert_eq!(result, Ok(()), "{cuts:?} {registers} {point:?}\n{graph}");
                 let same =
@@ -162,13 +162,13 @@ b3:
 ";
     let graph = parse(text).unwrap();
     let plan = plan(&schedule(&graph).unwrap(), &[], REGISTERS);
-    assert_eq!((plan.functions.len(), plan.chunks.len()), (1, 4));
+    assert_eq!((plan.functions.len(), plan.blocks.len()), (1, 4));
     // Two inputs and an output: the node that is used across is kept, too, since
     // a longer side might need its register.
     let memory = |step: &&Step| !matches!(step, Step::Compute(_));
-    let steps = plan.chunks.iter().flat_map(|chunk| &chunk.steps);
+    let steps = plan.blocks.iter().flat_map(|block| &block.steps);
     assert_eq!(steps.filter(memory).count(), 4, "{plan:?}");
-    assert_eq!(plan.chunks[3].parameters.len(), 1);
+    assert_eq!(plan.blocks[3].parameters.len(), 1);
 }
 
 #[test]
@@ -177,8 +177,8 @@ fn what_is_cut_goes_on_in_another_function() {
     let shape = Shape { inputs: 3, items: 30, depth: 4, regions: 0.2, guards: 0.0, phis: 3 };
     let graph = graph(shape, &mut random);
     let schedule = schedule(&graph).unwrap();
-    let count = |lines, uncut| {
-        let limits = Limits { lines, uncut, registers: 4 };
+    let count = |insts, uncut| {
+        let limits = Limits { insts, uncut, registers: 4 };
         plan(&schedule, &limits.cuts(&schedule), limits.registers).functions.len()
     };
     assert!(count(8, 0) > 10 && count(8, 250) < count(8, 0) && count(400, 0) < count(8, 0));
@@ -216,9 +216,9 @@ b6:
 ";
     let graph = parse(text).unwrap();
     let cold = |points: &[[f64; 1]]| -> Vec<bool> {
-        let reached = block_profile(&graph, points);
-        let schedule = schedule_reaching(&graph, reached.as_ref()).unwrap();
-        plan(&schedule, &[], REGISTERS).chunks.iter().map(|chunk| chunk.is_cold).collect()
+        let profile = block_profile(&graph, points);
+        let schedule = schedule_with_profile(&graph, profile.as_ref()).unwrap();
+        plan(&schedule, &[], REGISTERS).blocks.iter().map(|block| block.is_cold).collect()
     };
     assert_eq!(cold(&[[2.0]]), [false, false, true, true, true, true, false]);
     assert_eq!(cold(&[[2.0], [-2.0]]), [false, false, false, true, false, false, false]);

@@ -3,15 +3,15 @@
 use crate::entity::PrimaryMap;
 use crate::ssa::{Block, Graph, Node, is_acceptance};
 
-/// How `condition` comes out as a rule, where `sides` are those of a branch on it: as in the
+/// How `condition` comes out as a rule, where `arms` are those of a branch on it: as in the
 /// runs that are known, if only one was taken.
-pub(super) fn usual(
+pub(super) fn hot_arm(
     graph: &Graph,
     condition: Node,
-    sides: [Block; 2],
-    reached: Option<&PrimaryMap<Block, bool>>,
+    arms: [Block; 2],
+    profile: Option<&PrimaryMap<Block, bool>>,
 ) -> Option<bool> {
-    match reached.map(|reached| sides.map(|side| reached[side])) {
+    match profile.map(|profile| arms.map(|arm| profile[arm])) {
         Some([true, false]) => Some(true),
         Some([false, true]) => Some(false),
         // A call accepts its operands as a rule.

@@ -1,6 +1,6 @@
 //! What the items of a graph need to be known.
 
-use super::layout::inputs_in_line;
+use super::layout::inputs_in_progression;
 use crate::ssa::{AccessData, ArrayData, Block, Def, End, Graph, Item, Node, NodeData};
 
 /// The nodes that must be computed before `node`.
@@ -16,7 +16,7 @@ pub(super) fn operands(graph: &Graph, node: Node) -> &[Node] {
             let index = access.base as usize;
             nodes.get(index..=index).unwrap_or(&[])
         }
-        ArrayData::Nodes(nodes) if inputs_in_line(graph, nodes).is_some() => &[],
+        ArrayData::Nodes(nodes) if inputs_in_progression(graph, nodes).is_some() => &[],
         ArrayData::Nodes(nodes) => nodes,
         ArrayData::Saved(past) => core::slice::from_ref(past),
     }
@@ -32,7 +32,7 @@ pub(super) fn in_registers(data: &NodeData) -> &[Node] {
 }
 
 /// The node that the element `node` always is, if there is one.
-pub(super) fn always(graph: &Graph, node: Node) -> Option<Node> {
+pub(super) fn known_element(graph: &Graph, node: Node) -> Option<Node> {
     let Def::Element(access) = graph.nodes[node].def else { return None };
     let access = &graph.accesses[access];
     match &graph.arrays[access.array] {
@@ -46,7 +46,7 @@ pub(super) fn always(graph: &Graph, node: Node) -> Option<Node> {
 /// Whether the array must be copied to be read at this access.
 pub(super) fn is_gathered(graph: &Graph, access: &AccessData) -> bool {
     let ArrayData::Nodes(nodes) = &graph.arrays[access.array] else { return false };
-    !access.strides.is_empty() && inputs_in_line(graph, nodes).is_none()
+    !access.strides.is_empty() && inputs_in_progression(graph, nodes).is_none()
 }
 
 /// Calls `visit` with each use of a node and the block in which it is used; of
