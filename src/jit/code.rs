@@ -3,8 +3,8 @@
 //! [`Code`] owns the module whose pages hold the native functions. It is made
 //! from [`Generated`] alone, which vouches that `flow` compiled the functions,
 //! for buffers of the recorded sizes, and [`Code::run`] checks those sizes
-//! before it calls them. That loops stay inside the buffers whatever the inputs
-//! rests on what the verifier has proved of their accesses; see `layout`.
+//! before it calls them. All accesses in loops are inside the buffers for any input, because
+//! the verifier has checked the range of each access; see `layout`.
 
 use core::fmt;
 use core::mem::{ManuallyDrop, transmute};
@@ -25,21 +25,21 @@ type NativeFn =
 /// Runs a routine on operands and results in the scratch buffer.
 type RunRoutine = unsafe extern "C" fn(*const Routine, *const f64, *mut f64, u32);
 
-/// The function that native code calls to run a routine.
+/// The address of `run_routine`, which native code calls.
 pub(super) const RUN: RunRoutine = run_routine;
 
 /// # Safety
 ///
-/// `routine` is alive; it has as many numbers at `args` as inputs, and room for its results
-/// at `results`, which do not overlap.
+/// `routine` is alive; `args` points to as many numbers as it has inputs, `results` to room for
+/// its results, and the two do not overlap.
 unsafe extern "C" fn run_routine(
     routine: *const Routine,
     args: *const f64,
     results: *mut f64,
     partials: u32,
 ) {
-    // SAFETY: the caller's, which `lower` compiled: the kernel that owns the code owns its
-    // routines, and `layout` has reserved words for all operands and results of each call.
+    // SAFETY: `lower` compiled the caller. The kernel that owns the code owns its routines,
+    // and `layout` has allocated words for all operands and results of each call.
     let (routine, args, results) = unsafe {
         let routine = &*routine;
         let results = from_raw_parts_mut(results, routine.results());
@@ -47,14 +47,14 @@ unsafe extern "C" fn run_routine(
     };
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("fma") {
-        // SAFETY: the feature is there.
+        // SAFETY: the host has the feature.
         unsafe { run_with_fma(routine, args, results, partials != 0) };
         return;
     }
     routine.run(args, partials != 0, results);
 }
 
-/// The same where the host multiplies and adds in one instruction.
+/// As `run_routine`, with fused multiply-add instructions.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "fma")]
 fn run_with_fma(routine: &Routine, args: &[f64], results: &mut [f64], partials: bool) {
@@ -90,17 +90,17 @@ impl Drop for CodeMemory {
 
 /// Native functions and the pages that they live in.
 pub(super) struct Code {
-    /// The function of each entry; one that has several is there several times.
+    /// The function of each entry; one with several entries is listed for each.
     entries: Vec<NativeFn>,
     sizes: Sizes,
-    /// What the functions have pointers to.
+    /// The routines whose addresses are in the code.
     _routines: Vec<Arc<Routine>>,
     /// Owns the pages of the functions.
     _memory: CodeMemory,
 }
 
 impl Code {
-    /// Takes over what was generated.
+    /// Takes ownership of generated code.
     pub(super) fn new(generated: Generated) -> Self {
         let (memory, entries, sizes, routines) = generated.into_parts();
         let entries = entries
@@ -115,12 +115,12 @@ impl Code {
         Code { entries, sizes, _routines: routines, _memory: memory }
     }
 
-    /// What the functions were compiled for.
+    /// The buffer sizes that the functions were compiled for.
     pub(super) fn sizes(&self) -> Sizes {
         self.sizes
     }
 
-    /// Runs function after function to the end.
+    /// Calls functions until one returns `DONE` or `SIDE_EXIT`.
     pub(super) fn run(
         &self,
         active: &[f64],

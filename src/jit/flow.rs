@@ -1,13 +1,12 @@
-//! Control flow: the chunks of a function become blocks that jump to one
-//! another, or leave for another function.
+//! Control flow: the basic blocks of a function become Cranelift blocks that jump to one
+//! another or return to another function.
 //!
 //! A function has the C signature
 //! `fn(active: *const f64, inactive: *const f64, constants: *const f64,
 //! scratch: *mut f64, outputs: *mut f64, entry: u32) -> u32`.
-//! Chunks that other functions go on to are entries, which have numbers. A
-//! function is called with the number of one of its entries, and returns that of
-//! the entry to go on with, [`DONE`] or [`SIDE_EXIT`]. Everything that an entry
-//! needs is in the buffers.
+//! Blocks that other functions jump to are entries, which have numbers. A function is called
+//! with the number of one of its entries and returns the number of the next entry, [`DONE`]
+//! or [`SIDE_EXIT`]. All live values are in the buffers at an entry.
 
 use core::ops::Range;
 
@@ -38,9 +37,9 @@ pub(super) fn signature(module: &impl Module) -> Signature {
     signature
 }
 
-/// The chunks that are entered from other functions, or first.
+/// The blocks that other functions jump to, and the first one.
 pub(super) struct Entries {
-    /// Those chunks in order; the position of a chunk is its number as an entry.
+    /// Those blocks in order; the position of a block is its number as an entry.
     blocks: Vec<usize>,
 }
 
@@ -62,7 +61,7 @@ impl Entries {
         Entries { blocks }
     }
 
-    /// The entries among these chunks: their numbers, and the chunks.
+    /// The entries in a range of blocks, with their numbers.
     pub(super) fn within(&self, range: Range<usize>) -> impl Iterator<Item = (u32, usize)> + '_ {
         let first = self.blocks.partition_point(|&block| block < range.start);
         let blocks = self.blocks[first..].iter().copied();
@@ -74,7 +73,7 @@ impl Entries {
     }
 }
 
-/// Fills in the body of the function of these chunks.
+/// Lowers the function that consists of a range of `blocks`.
 pub(super) fn lower(
     lowering: Lowering<'_, '_>,
     plan: &Plan,
@@ -101,8 +100,8 @@ pub(super) fn lower(
     flow.set_cold_blocks(plan, start);
     let mut marks = Vec::with_capacity(blocks.len());
     for (index, block) in plan.blocks[blocks.clone()].iter().enumerate() {
-        // What is known there are the values after the chunk that this one
-        // follows, which is before it on every way here.
+        // The values on entry are those after the block `after`, which precedes this one on
+        // all paths here.
         let mark = block.after.map_or(0, |after| marks[after - blocks.start]);
         flow.lowering.values.back_to(mark);
         let ir_block = flow.ir_blocks[index];
@@ -129,11 +128,11 @@ pub(super) fn lower(
     flow.lowering.builder.seal_all_blocks();
 }
 
-/// Where a chunk goes on: in this function, or outside.
+/// The successor of a block: in this function, or outside.
 #[derive(Clone, Copy)]
 enum Target {
     Block(ir::Block),
-    /// The function returns this number.
+    /// The entry whose number the function returns.
     Outside(u32),
 }
 
@@ -141,16 +140,16 @@ struct Flow<'a, 'b, 'f> {
     lowering: Lowering<'b, 'f>,
     entries: &'a Entries,
     blocks: Range<usize>,
-    /// The block of each chunk.
+    /// The Cranelift block of each basic block.
     ir_blocks: Vec<ir::Block>,
-    /// The block that leaves because of a failed guard, if one is needed.
+    /// The block of the side exit for failed guards, if there is one.
     side_exit: Option<ir::Block>,
-    /// Whether the current chunk is cold.
+    /// True if the current block is cold.
     is_cold: bool,
 }
 
 impl Flow<'_, '_, '_> {
-    /// Sets the blocks cold that are hardly ever reached; a function begins with its `start`.
+    /// Marks cold blocks, but for `start`, where the function begins.
     fn set_cold_blocks(&mut self, plan: &Plan, start: ir::Block) {
         let blocks = &plan.blocks[self.blocks.clone()];
         for (block, &ir_block) in blocks.iter().zip(&self.ir_blocks) {
@@ -160,12 +159,12 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    /// Makes a block for each chunk, and goes from the start to that of the
-    /// entry that is wanted.
+    /// Makes a Cranelift block for each basic block, and a switch from the start to the block of
+    /// `entry`.
     fn make_blocks(&mut self, plan: &Plan, start: ir::Block, entry: Value) {
         let builder = &mut *self.lowering.builder;
         let numbered: Vec<(u32, usize)> = self.entries.within(self.blocks.clone()).collect();
-        // Nothing in the function jumps to its first chunk, but for loops.
+        // Only back edges lead to the first block of a function.
         let repeats =
             |next: &Next| matches!(next, Next::BackEdge(_, to, _) if *to == self.blocks.start);
         let repeated = plan.blocks[self.blocks.clone()].iter().any(|block| repeats(&block.next));
@@ -198,7 +197,7 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    /// Goes on after a chunk, unless it has failed.
+    /// Lowers the end of a block, with a side exit if a guard in it has failed.
     fn finish(&mut self, next: &Next) {
         match *next {
             Next::Done => self.return_unless_failed(|flow| flow.number(DONE)),
@@ -234,7 +233,7 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    /// Goes on with the next iteration of `region`, unless there are too many.
+    /// Lowers a back edge of `region`, with a side exit if its bound is exceeded.
     fn back_edge(&mut self, region: Region, header: usize, values: &[Node]) {
         self.stop_if_failed();
         let replays = self.lowering.graph.regions[region].replays.is_some();
@@ -257,7 +256,7 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    /// Whether the test holds, as an integer.
+    /// The outcome of the test, as an integer.
     fn test(&mut self, test: Test) -> Value {
         match test {
             Test::Node(condition) => self.lowering.truth(condition, true),
@@ -274,7 +273,7 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    /// Leaves if a guard has `failed`.
+    /// Takes the side exit if `failed`.
     fn stop_if(&mut self, failed: Value) {
         let side_exit = self.side_exit();
         let on = self.create_block();
@@ -299,7 +298,7 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    /// Makes a block that belongs to the current chunk.
+    /// Makes a Cranelift block that belongs to the current block.
     fn create_block(&mut self) -> ir::Block {
         let ir_block = self.lowering.builder.create_block();
         if self.is_cold {
@@ -308,7 +307,7 @@ impl Flow<'_, '_, '_> {
         ir_block
     }
 
-    /// Returns what `next` makes, unless the chunk has failed.
+    /// Returns the value that `next` makes, or the side exit if a guard in the block has failed.
     fn return_unless_failed(&mut self, next: impl FnOnce(&mut Self) -> Value) {
         let mut result = next(self);
         if let Some(failed) = self.lowering.failed.take() {
@@ -327,7 +326,7 @@ impl Flow<'_, '_, '_> {
         self.lowering.builder.ins().iconst(I32, i64::from(number))
     }
 
-    /// The block to leave by because of a failed guard.
+    /// The block of the side exit.
     fn side_exit(&mut self) -> ir::Block {
         let builder = &mut self.lowering.builder;
         *self.side_exit.get_or_insert_with(|| {

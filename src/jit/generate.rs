@@ -23,14 +23,14 @@ use crate::numeric::Routine;
 use crate::op::Op;
 use crate::ssa::{Def, Graph};
 
-/// Finalised native functions with what they were compiled for. Only
-/// [`generate`] makes one, so to hold it is to know that `flow` made the code.
+/// Finalised native functions with the buffer sizes that they were compiled for. Only
+/// [`generate`] makes a value of this type, so it proves that `flow` made the code.
 pub(super) struct Generated {
     memory: CodeMemory,
     /// The function of each entry.
     entries: Vec<FuncId>,
     sizes: Sizes,
-    /// The routines that the functions call, which must live as long as these.
+    /// The routines that the functions call, which must outlive them.
     routines: Vec<Arc<Routine>>,
     bytes: usize,
 }
@@ -159,7 +159,7 @@ impl<'a> Generator<'a> {
         Ok(id)
     }
 
-    /// Makes the function known that runs routines, if `blocks` call one.
+    /// Imports the function that runs routines, if `blocks` call one.
     fn import_routine(
         &mut self,
         blocks: &[BasicBlock],
@@ -185,7 +185,7 @@ impl<'a> Generator<'a> {
         Ok(Some(module.declare_func_in_func(id, &mut self.context.func)))
     }
 
-    /// Makes the functions that `blocks` call known to the function being built.
+    /// Imports the functions that `blocks` call.
     fn import_calls(
         &mut self,
         blocks: &[BasicBlock],

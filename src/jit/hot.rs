@@ -1,10 +1,10 @@
-//! Which side of a branch is taken as a rule, so that the other one may stand apart.
+//! Hot and cold arms of branches, from a block profile.
 
 use crate::entity::PrimaryMap;
 use crate::ssa::{Block, Graph, Node, is_acceptance};
 
-/// How `condition` comes out as a rule, where `arms` are those of a branch on it: as in the
-/// runs that are known, if only one was taken.
+/// The arm of a branch on `condition` that is hot: the only one that profiled runs took (true
+/// for the first). `None` if both are or neither is.
 pub(super) fn hot_arm(
     graph: &Graph,
     condition: Node,
@@ -14,7 +14,7 @@ pub(super) fn hot_arm(
     match profile.map(|profile| arms.map(|arm| profile[arm])) {
         Some([true, false]) => Some(true),
         Some([false, true]) => Some(false),
-        // A call accepts its operands as a rule.
+        // Without a profile, calls accept their operands, and the fallback version is cold.
         _ => is_acceptance(graph, condition).then_some(true),
     }
 }

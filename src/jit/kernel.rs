@@ -2,15 +2,14 @@
 
 use super::code::Code;
 
-/// Why a kernel made no result.
+/// Why a kernel has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// It stopped at a guard, or in a loop that would have gone on for too long:
-    /// the inputs take a path that it does not know.
+    /// A guard failed, or a loop exceeded its bound: the inputs take a path that is not compiled.
     #[error("the inputs take a path that the kernel does not know")]
     SideExit,
-    /// There are more or fewer inputs or outputs than it was compiled for.
+    /// The number of inputs or outputs differs from the one it was compiled for.
     #[error("the slices do not have the lengths that the kernel was compiled for")]
     Shape,
 }
@@ -27,8 +26,8 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Runs the code. `scratch` is grown as needed; what is in it does not
-    /// matter, so one buffer may serve many kernels.
+    /// Runs the code. `scratch` grows as required; its content does not matter, so one buffer
+    /// may serve many kernels.
     ///
     /// # Errors
     ///
@@ -61,13 +60,13 @@ impl Kernel {
         self.code.run(active, inactive, &self.constants, &mut scratch[..needed], outputs)
     }
 
-    /// The number of values that do not fit into registers, or that loops keep: how
-    /// long `scratch` must be for [`Kernel::run`] not to allocate.
+    /// The number of spilled and saved values: the length of `scratch` for which
+    /// [`Kernel::run`] does not allocate.
     pub fn scratch_len(&self) -> usize {
         self.code.sizes().scratch
     }
 
-    /// The number of outputs: how long the slice for them must be.
+    /// The number of outputs, which is the length of their slice.
     ///
     /// # Examples
     ///
@@ -81,8 +80,8 @@ impl Kernel {
         self.code.sizes().outputs
     }
 
-    /// The size of the code alone in bytes: what does not grow with the tables of
-    /// constants that loops read.
+    /// The size of the code in bytes, without the constants, whose number grows with the
+    /// tables that loops read.
     ///
     /// # Examples
     ///

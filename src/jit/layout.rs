@@ -1,13 +1,11 @@
-//! The layout of what loops keep in the scratch buffer, before the slots: the
-//! current iteration numbers, the elements of array, and what is asked for
-//! after an iteration is over.
+//! The layout of the scratch buffer before the spill slots: iteration numbers, array elements,
+//! saved trajectories, operands and results of calls.
 //!
-//! A value that is used outside of the loop in which it is computed (where that
-//! is replayed, or as a history) has a home: one word for each iteration. All
-//! places are linear functions of iteration numbers. These are between 0 and the
-//! bound of their loop, as a loop stops there before it counts on; and the
-//! verifier has proved that with such numbers each access is in its array. So
-//! no place is outside of its part of the buffer.
+//! A value that is used outside the loop that computes it (where the loop is replayed, or by an
+//! array access) has a *trajectory*: one word for each iteration. All addresses are linear
+//! functions of iteration numbers. These are at least 0 and below the bound of their loop, since
+//! a loop exits before it exceeds its bound, and the verifier has checked that each access is
+//! then in its array. So no address is outside its part of the buffer.
 
 use smallvec::SmallVec;
 
@@ -16,21 +14,21 @@ use super::operands::{for_each_use, is_gathered, operands};
 use crate::entity::PrimaryMap;
 use crate::ssa::{Array, ArrayData, Block, Call, CallData, Def, Graph, Item, Nest, Node, Region};
 
-/// Words for each combination of the iterations of some loops.
+/// A saved trajectory: one word for each combination of iterations of some loops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trajectory {
     /// The word when all iteration numbers are 0.
     pub(super) first: u32,
-    /// What one iteration of each loop adds.
+    /// The stride of each loop.
     pub(super) strides: SmallVec<[(Region, u32); 2]>,
 }
 
-/// Where the elements of an array are.
+/// The storage of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArraySource {
-    /// In the constants, from there on.
+    /// Constants, from this index on.
     Constants(u32),
-    /// Inputs that are the same number of places from one to the next.
+    /// Inputs at equal distances.
     Active {
         first: u32,
         stride: i32,
@@ -39,49 +37,49 @@ pub(super) enum ArraySource {
         first: u32,
         stride: i32,
     },
-    /// In the scratch buffer, from there on.
+    /// Words of the scratch buffer, from this one on.
     Scratch(u32),
     /// Outputs, from this one on.
     Outputs(u32),
-    /// In the home of a node that is computed in this loop.
+    /// The trajectory of a node that is computed in this loop.
     Saved(Node, Region),
 }
 
-/// What is where in the scratch buffer and the constants.
+/// The addresses of everything in the scratch buffer and the constants.
 pub(super) struct Layout {
     pub(super) nest: Nest,
     /// The word of the current iteration number of each loop that replays none.
     counters: PrimaryMap<Region, Option<u32>>,
     trajectories: Vec<Trajectory>,
     node_trajectories: PrimaryMap<Node, Option<u32>>,
-    /// The home of the last iteration number of each loop that is replayed.
+    /// The trajectory of the last iteration number of each loop that is replayed.
     loop_trajectories: PrimaryMap<Region, Option<u32>>,
     pub(super) arrays: PrimaryMap<Array, ArraySource>,
-    /// The arrays that are copied into the buffer where this loop begins.
+    /// The arrays that are copied to the buffer before each loop.
     pub(super) gathered: PrimaryMap<Region, Vec<Array>>,
-    /// The elements for which the array is copied just before.
+    /// The elements whose array is copied just before them.
     pub(super) gathers: Vec<Node>,
     pub(super) constants: Vec<f64>,
-    /// Where the operands and results of each call are.
+    /// The words of the operands and results of each call.
     pub(super) calls: PrimaryMap<Call, Words>,
-    /// Whether a partial derivative is used of what each call computes.
+    /// True for calls of which a partial derivative is used.
     pub(super) needs_partials: PrimaryMap<Call, bool>,
-    /// How many words there are, all told.
+    /// The number of words.
     pub(super) words: u32,
 }
 
-/// The words of the scratch buffer where the operands of a call begin, and its results.
+/// The first words of the operands and of the results of a call.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Words {
     pub(super) args: u32,
     pub(super) results: u32,
 }
 
-/// The most words of a scratch buffer.
+/// The largest number of words of a scratch buffer.
 pub(crate) const MAX_WORDS: u64 = 1 << 27;
 
-/// How many numbers a kernel for `graph` keeps of the iterations of its loops: what
-/// loops that replay them, or read their histories, need of each.
+/// The number of values that a kernel for `graph` saves in all iterations of its loops, for loops
+/// that replay them and accesses to trajectories.
 ///
 /// # Examples
 ///
@@ -90,8 +88,8 @@ pub(crate) const MAX_WORDS: u64 = 1 << 27;
 /// use phigrad::internals::jit::saved_words;
 /// use phigrad::internals::ssa::{Folding, parse};
 ///
-/// // sin(sin(… sin(x) …)), as often as is wanted, up to 1000 times: of each iteration
-/// // the sine's operand is kept, and once how many there were.
+/// // sin(sin(… sin(x) …)), up to 1000 times: each iteration saves the operand of the sine,
+/// // and the loop saves its trip count.
 /// let text = "graph active 1 inactive 1\nv2 = const 1.0\nv4 = iteration r0\nb0:\n  \
 ///             v7 = region r0 b1 bound 1000 entries v3=v0\n  return v7\nb1:\n  \
 ///             v5 = sin v3\n  v6 = lt v4 v1\n  return v6 v5 v5\n";
@@ -145,7 +143,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Gives each call words for its operands and results.
+    /// Allocates words for the operands and results of each call.
     fn place_calls(&mut self, graph: &Graph) -> Result<(), CompileError> {
         for (call, CallData { routine, args }) in graph.calls.iter() {
             let args = self.allocate(args.len() as u64)?;
@@ -163,20 +161,19 @@ impl Layout {
         Ok(())
     }
 
-    /// The word of the iteration number of `region`, of a loop that replays
-    /// another of that of the other.
+    /// The word of the iteration number of `region`; a loop that replays another uses its word.
     pub(super) fn counter(&self, graph: &Graph, region: Region) -> u32 {
         let counting = graph.regions[region].replays.unwrap_or(region);
         debug_assert!(self.counters[counting].is_some(), "{region} is no loop");
         self.counters[counting].unwrap_or(0)
     }
 
-    /// The home of `node`, if it has one.
+    /// The trajectory of `node`, if it has one.
     pub(super) fn trajectory(&self, node: Node) -> Option<&Trajectory> {
         self.node_trajectories[node].map(|index| &self.trajectories[index as usize])
     }
 
-    /// The home of the last iteration number of `region`, if it is replayed.
+    /// The trajectory of the last iteration number of `region`, if it is replayed.
     pub(super) fn last(&self, region: Region) -> Option<&Trajectory> {
         self.loop_trajectories[region].map(|index| &self.trajectories[index as usize])
     }
@@ -200,18 +197,18 @@ impl Layout {
         Ok(())
     }
 
-    /// The loops around, innermost first, from `region` on.
+    /// The loops around, innermost first, `region` included.
     fn loops(&self, region: Option<Region>) -> impl Iterator<Item = Region> {
         core::iter::successors(region, |&region| self.nest.loop_around(region))
     }
 
-    /// How many loops are around both.
+    /// The number of loops around both.
     fn shared(&self, a: Option<Region>, b: Option<Region>) -> usize {
         let [of_a, of_b] = [a, b].map(|region| self.loops(region).collect::<SmallVec<[_; 8]>>());
         of_a.iter().rev().zip(of_b.iter().rev()).take_while(|(a, b)| a == b).count()
     }
 
-    /// Gives homes to what is used outside of its loop.
+    /// Allocates trajectories for values that are used outside their loop.
     fn place_trajectories(&mut self, graph: &Graph) -> Result<(), CompileError> {
         for (node, shared) in self.saved_nodes(graph) {
             let around = self.nest.node_loop(node);
@@ -224,8 +221,8 @@ impl Layout {
         Ok(())
     }
 
-    /// The nodes that are used outside of their loop, and how many loops are around
-    /// them and all that uses them.
+    /// The nodes that are used outside their loop, with the number of loops around them and all
+    /// their uses.
     fn saved_nodes(&self, graph: &Graph) -> Vec<(Node, usize)> {
         let mut shared: PrimaryMap<Node, usize> = PrimaryMap::filled(usize::MAX, graph.nodes.len());
         for_each_use(graph, |node, user| {
@@ -240,8 +237,7 @@ impl Layout {
         shared.iter().map(|(node, &shared)| (node, shared)).filter(saved).collect()
     }
 
-    /// The loops that are replayed, and how many loops are around them and all that
-    /// replay them.
+    /// The loops that are replayed, with the number of loops around them and all their replays.
     fn saved_loops(&self, graph: &Graph) -> Vec<(Region, usize)> {
         let mut shared: PrimaryMap<Region, usize> =
             PrimaryMap::filled(usize::MAX, graph.regions.len());
@@ -255,8 +251,8 @@ impl Layout {
         shared.iter().map(|(region, &shared)| (region, shared)).filter(saved).collect()
     }
 
-    /// The loops from `around` on but for the outermost ones, as many as are
-    /// `shared`, innermost first; and how many iterations they have together.
+    /// The loops around but for the `shared` outermost ones, innermost first, `around` included,
+    /// and the product of their bounds.
     fn not_shared(
         &self,
         graph: &Graph,
@@ -271,8 +267,8 @@ impl Layout {
         (loops, times)
     }
 
-    /// Makes a home with a word for each iteration of the loops from `around` on,
-    /// but for the outermost ones, as many as are `shared`.
+    /// Allocates a trajectory with a word for each iteration of the loops around but for the
+    /// `shared` outermost ones, `around` included.
     fn allocate_trajectory(
         &mut self,
         graph: &Graph,
@@ -319,7 +315,7 @@ impl Layout {
                     None if gathered[array] => {
                         ArraySource::Scratch(self.allocate(nodes.len() as u64)?)
                     }
-                    // Nothing is read from there but by other means.
+                    // Only constant indices are read, without memory.
                     None => ArraySource::Scratch(0),
                 },
                 ArrayData::Saved(node) => match self.nest.node_loop(*node) {
@@ -335,8 +331,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Finds where the array of each element is copied that needs it: where the
-    /// outermost loop begins in which the nodes of the array do not change.
+    /// Finds for each element of a gathered array where the array is copied: before the outermost
+    /// loop in which its nodes do not change.
     fn place_gathers(&mut self, graph: &Graph) {
         let mut done: Vec<(Region, Array)> = Vec::new();
         for block in graph.blocks.keys() {
@@ -376,7 +372,7 @@ impl Layout {
     }
 }
 
-/// The row of `nodes` if they are inputs of one kind in even distances.
+/// The storage of `nodes` if they are active or inactive inputs at equal distances.
 pub(super) fn inputs_in_progression(graph: &Graph, nodes: &[Node]) -> Option<ArraySource> {
     let number = |node: Node| match graph.nodes[node].def {
         Def::Input(number) => Some(i64::from(number)),

@@ -1,5 +1,5 @@
-//! Lowering: the steps of a chunk become instructions. Where control goes
-//! between chunks is decided in `flow`.
+//! Lowering: the steps of a basic block become Cranelift instructions. `flow` lowers the jumps
+//! between blocks.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) enum Lowered {
 /// The imported function of each primitive that is a call, by its number.
 pub(super) type Functions = [Option<FuncRef>];
 
-/// A function being built, at the chunk that is being lowered.
+/// A function being built, at the block that is being lowered.
 pub(super) struct Lowering<'a, 'f> {
     pub(super) graph: &'a Graph,
     pub(super) layout: &'a Layout,
@@ -37,17 +37,17 @@ pub(super) struct Lowering<'a, 'f> {
     /// The imported function that runs routines, if something calls one.
     pub(super) routine: Option<FuncRef>,
     pub(super) values: &'a mut Values,
-    /// Whether a guard of the chunk has failed, if it has any.
+    /// The failure of a guard of the block, if it has any.
     pub(super) failed: Option<Value>,
-    /// The pointers that the chunk has come to.
+    /// The pointers computed in the block.
     pub(super) pointers: Pointers,
 }
 
-/// Values of nodes at the current place in the code; kept between functions for
-/// its memory.
+/// The values of nodes at the current position; reused from function to function for its
+/// memory.
 pub(super) struct Values {
     lowered: PrimaryMap<Node, Option<Lowered>>,
-    /// The nodes that got a value, with the value that they had before.
+    /// The nodes that got a value, with their former value.
     log: Vec<(Node, Option<Lowered>)>,
 }
 
@@ -64,12 +64,12 @@ impl Values {
         self.lowered[node]
     }
 
-    /// Where we are, for [`Values::back_to`].
+    /// The current position in the log, for [`Values::back_to`].
     pub(super) fn mark(&self) -> usize {
         self.log.len()
     }
 
-    /// Forgets what has been inserted since `mark`.
+    /// Removes the values that were inserted since `mark`.
     pub(super) fn back_to(&mut self, mark: usize) {
         for (node, before) in self.log.drain(mark..).rev() {
             self.lowered[node] = before;
@@ -82,7 +82,7 @@ impl Lowering<'_, '_> {
     pub(super) fn step(&mut self, step: Step) {
         let [active, inactive, constants, scratch, outputs] = self.buffers;
         let slots = self.layout.words;
-        // All addresses are inside buffers whose sizes the kernel checks.
+        // The kernel checks the sizes of the buffers, so all addresses are inside them.
         let flags = MemFlagsData::trusted();
         match step {
             Step::Load(node, source) => {
@@ -141,8 +141,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Runs the routine of `call` on its operands, which are in the scratch buffer; its first
-    /// result.
+    /// Calls the routine of `call` on its operands, which are in the scratch buffer, and returns
+    /// its first result.
     fn call(&mut self, call: Call) -> Value {
         if let Some(function) = self.routine {
             let routine = Arc::as_ptr(&self.graph.calls[call].routine);
@@ -191,7 +191,7 @@ impl Lowering<'_, '_> {
             let base = self.number(args[0]);
             return Lowered::Number(match self.graph.constant(args[1]) {
                 Some(exponent) => self.power(base, exponent as i32),
-                // The verifier refuses it.
+                // The verifier rejects it.
                 None => self.builder.ins().f64const(f64::NAN),
             });
         }
@@ -211,8 +211,8 @@ impl Lowering<'_, '_> {
         })
     }
 
-    /// `args[0] · args[1] + args[2]` if one factor is 1 or -1: then it is a sum or difference,
-    /// which is rounded the same way.
+    /// `args[0] · args[1] + args[2]` as a sum or difference if one factor is 1 or -1, which has
+    /// the same rounding.
     fn added(&mut self, args: &[Node]) -> Option<Value> {
         let &[a, b, addend] = args else { return None };
         let sign = |factor| self.graph.constant(factor).filter(|sign| sign.abs() == 1.0);
@@ -270,7 +270,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// `a` where it compares so to `b` or `b` is NaN, otherwise `b`.
+    /// `a` if the comparison with `b` holds or `b` is NaN, otherwise `b`.
     fn extremum(&mut self, comparison: FloatCC, a: Value, b: Value) -> Value {
         let before = self.builder.ins().fcmp(comparison, a, b);
         let nan = self.builder.ins().fcmp(FloatCC::Unordered, b, b);
@@ -278,7 +278,7 @@ impl Lowering<'_, '_> {
         self.builder.ins().select(first, a, b)
     }
 
-    /// Whether `a` and `b` are the same bits or both NaN.
+    /// The test whether `a` and `b` are the same bits or both NaN.
     fn same(&mut self, a: Node, b: Node) -> Value {
         let is_number = |node| self.graph.constant(node).is_some_and(|c| !c.is_nan());
         let may_be_nan = !is_number(a) && !is_number(b);
@@ -294,7 +294,7 @@ impl Lowering<'_, '_> {
         self.builder.ins().bor(same, both)
     }
 
-    /// The multiplications of [`crate::op::powi`], in its order.
+    /// The multiplications of [`crate::op::powi`] in the same order.
     fn power(&mut self, mut base: Value, n: i32) -> Value {
         let mut exponent = n.unsigned_abs();
         let mut product = None;
@@ -332,7 +332,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Whether `node` holds (or, if not `expect`, does not), as an integer.
+    /// The test whether `node` is nonzero (or zero, if not `expect`), as an integer.
     pub(super) fn truth(&mut self, node: Node, expect: bool) -> Value {
         match self.values.get(node) {
             Some(Lowered::Truth(truth)) if expect => truth,
@@ -355,7 +355,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// The distance in bytes of entry number `index` of a buffer of `f64`.
+/// The offset in bytes of entry number `index` of a buffer of `f64`.
 pub(super) fn offset(index: u32) -> i32 {
     // `MAX_SIZE` keeps all buffers below 2^31 bytes.
     (index * 8) as i32

@@ -1,5 +1,5 @@
-//! Which primitives are calls on this host, and the functions that are called: the one meaning
-//! of each primitive, seen from C.
+//! Primitives that are library calls on this host: the function of `op` that defines each of them,
+//! with the calling convention of C.
 
 use crate::op::{ConstantOp, Feature, Lowering, Op, OpVisitor, eval, with_constant_op};
 
@@ -12,7 +12,7 @@ pub(super) enum Function {
 }
 
 impl Function {
-    /// The meaning of `op`.
+    /// The function that computes `op`.
     pub(super) fn of(op: Op) -> Function {
         with_constant_op(op, Meaning)
     }
@@ -54,7 +54,7 @@ extern "C" fn three<P: ConstantOp>(a: f64, b: f64, c: f64) -> f64 {
     eval(P::OP, [a, b, c])
 }
 
-/// True if `op` is a call, which may change every register.
+/// True if `op` is a call, which clobbers all registers.
 pub(super) fn is_call(op: Op) -> bool {
     match op.lowering() {
         Lowering::Instructions => false,
@@ -64,7 +64,7 @@ pub(super) fn is_call(op: Op) -> bool {
     }
 }
 
-/// True if the host multiplies and adds in one instruction.
+/// True if the host has a fused multiply-add instruction.
 fn host_fuses() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -76,7 +76,7 @@ fn host_fuses() -> bool {
     }
 }
 
-/// True if the host rounds to integers in one instruction.
+/// True if the host has instructions that round to integers.
 fn host_rounds() -> bool {
     #[cfg(target_arch = "x86_64")]
     {

@@ -1,9 +1,8 @@
-//! Lowering of what loops keep in memory: iteration numbers, homes and arrays.
+//! Lowering of memory accesses: iteration numbers, trajectories and arrays.
 //!
-//! Iteration numbers are integers of 64 bits. Where what is lowered here is run,
-//! each that it needs has been set, and is smaller than the bound of its loop: so
-//! the verifier demands of the graph, and `flow` sees to it. Then all addresses
-//! are in the buffers, see `layout`.
+//! Iteration numbers are 64-bit integers. Wherever an access runs, the iteration numbers in its
+//! address are set and below the bounds of their loops: the verifier checks this of the graph,
+//! and `flow` exits a loop at its bound. So all addresses are in the buffers; see `layout`.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I64};
@@ -16,11 +15,10 @@ use super::operands::known_element;
 use super::plan::Source;
 use crate::ssa::{Access, Node, Region};
 
-/// How many pointers are kept at once: fewer than there are registers for them.
+/// The largest number of pointers that are reused: fewer than there are registers for them.
 const MAX_POINTERS: usize = 4;
 
-/// A buffer, the index in it when all iteration numbers are 0, and what one
-/// iteration of each loop adds to it.
+/// An address: the index in a buffer is `first` plus the sum of iteration number times stride.
 struct Address {
     buffer: Value,
     first: u32,
@@ -29,13 +27,13 @@ struct Address {
 
 type Strides = SmallVec<[(Region, i64); 2]>;
 
-/// Pointers into buffers at the current iteration numbers, by their strides. Most
-/// of what a loop keeps differs in the first index alone.
+/// Pointers into buffers at the current iteration numbers, by their strides. Most accesses in a
+/// loop differ in the first index only, so they share a pointer.
 #[derive(Default)]
 pub(super) struct Pointers(Vec<(Value, Strides, Value)>);
 
 impl Pointers {
-    /// Forgets all, as the iteration numbers may be others, or the code elsewhere.
+    /// Forgets all pointers, when iteration numbers change or at a new block.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
@@ -74,7 +72,7 @@ impl Lowering<'_, '_> {
         self.pointers.clear();
     }
 
-    /// Keeps the iteration number of `region`, which has ended.
+    /// Saves the last iteration number of `region`, which has ended, for a loop that replays it.
     pub(super) fn save_last(&mut self, region: Region) {
         if let Some(trajectory) = self.layout.last(region) {
             let number = self.counter(region);
@@ -83,7 +81,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The value of `node` from its home, or that of an iteration number.
+    /// Loads the value of `node` from its trajectory, or converts an iteration number.
     pub(super) fn saved_value(&mut self, node: Node, source: Source) -> Value {
         match (source, self.layout.trajectory(node)) {
             (Source::Iteration(region), _) => {
@@ -98,7 +96,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Copies `value` to the home of `node`.
+    /// Stores `value` to the trajectory of `node`.
     pub(super) fn save(&mut self, value: Node, node: Node) {
         if let Some(trajectory) = self.layout.trajectory(node) {
             let value = self.number(value);
@@ -107,7 +105,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The value of `node`, the element at `access`.
+    /// Loads `node`, the element at `access`.
     pub(super) fn element(&mut self, node: Node, access: Access) -> Value {
         match known_element(self.graph, node) {
             Some(source) => self.number(source),
@@ -128,12 +126,12 @@ impl Lowering<'_, '_> {
         self.builder.ins().store(flags, sum, pointer, distance);
     }
 
-    /// Sets `len` words of the scratch buffer from `word` on to zero.
+    /// Sets `len` words of the scratch buffer to zero, the first at `word`.
     pub(super) fn zero(&mut self, word: u32, len: u32) {
         self.zero_in(self.scratch(), word, len);
     }
 
-    /// Sets `count` outputs from `first` on to zero.
+    /// Sets `count` outputs to zero, the first at `first`.
     pub(super) fn zero_outputs(&mut self, first: u32, count: u32) {
         self.zero_in(self.buffers[4], first, count);
     }
@@ -215,7 +213,7 @@ impl Lowering<'_, '_> {
         self.builder.ins().store(MemFlagsData::trusted(), value, pointer, distance);
     }
 
-    /// The address as a pointer and a distance from it in bytes.
+    /// The address as a pointer and an offset in bytes.
     fn pointer(&mut self, address: Address) -> (Value, i32) {
         let Address { buffer, first, strides } = address;
         if strides.is_empty() {

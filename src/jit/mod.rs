@@ -1,6 +1,13 @@
-//! Native code: maps a graph to a [`Kernel`]. The order of its passes is
-//! decided here: lay out, schedule, plan, generate (which lowers function by function).
-//! Between scheduling and planning someone else may decide where to cut the code.
+//! Native code: a graph to a [`Kernel`].
+//!
+//! | step | files | result |
+//! | --- | --- | --- |
+//! | layout | `layout` | addresses of iteration numbers, arrays and trajectories |
+//! | schedule | `schedule`, `order`, `operands`, `hot` | `Inst`s in the order of execution |
+//! | cuts | (by the caller, from `sequence`) | positions where a new function begins |
+//! | plan | `plan`, `uses`, `slots` | basic blocks of `Step`s with registers and spill slots |
+//! | lowering | `flow`, `lower`, `memory`, `math`, `generate` | Cranelift functions |
+//! | code | `code`, `kernel` | executable memory and its safe interface |
 
 mod code;
 mod flow;
@@ -42,14 +49,14 @@ pub use layout::saved_words;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// There is no native code for this host.
+    /// Cranelift has no native back end for this host.
     #[error("this host has no native compiler: {reason}")]
     Host {
-        /// What the compiler says.
+        /// The message of Cranelift.
         reason: String,
     },
-    /// The graph breaks an invariant.
-    #[error("the graph is not sound: {0}")]
+    /// The verifier rejects the graph.
+    #[error("the verifier rejects the graph: {0}")]
     Graph(#[from] VerifyError),
     /// The graph has more nodes, or outputs, than code can address.
     #[error("the graph has {size} nodes or outputs, more than code can address")]
@@ -57,21 +64,23 @@ pub enum CompileError {
         /// The larger of the two numbers.
         size: usize,
     },
-    /// What the loops keep does not fit into a scratch buffer.
-    #[error("the loops keep {words} numbers, more than a scratch buffer holds")]
+    /// The saved values of loops do not fit into a scratch buffer.
+    #[error(
+        "the loops save {words} numbers for the reverse sweep, more than a scratch buffer holds"
+    )]
     Scratch {
-        /// How many words they need at least.
+        /// The least number of words that they take.
         words: u64,
     },
     /// The code generator failed.
     #[error("the code generator failed: {reason}")]
     Generator {
-        /// What the code generator says.
+        /// The message of the code generator.
         reason: String,
     },
 }
 
-/// Compiles `graph`, a verified graph, for this host, cut at equal distances.
+/// Compiles `graph`, a verified graph, for this host, with cuts at equal distances.
 ///
 /// The kernel's outputs are the bits that the interpreter computes from the
 /// same graph. Compile time is linear in the size of the graph.
@@ -98,7 +107,7 @@ pub fn compile(graph: &Graph) -> Result<Kernel, CompileError> {
     schedule.compile(&cuts)
 }
 
-/// A graph in the order in which its kernel runs it.
+/// A graph in the order of execution, with the layout of its memory.
 pub struct Schedule<'a> {
     graph: &'a Graph,
     layout: Layout,
@@ -106,7 +115,7 @@ pub struct Schedule<'a> {
     uses: Uses,
 }
 
-/// Brings `graph`, a verified graph, into the order in which its kernel will run it.
+/// Schedules `graph`, a verified graph.
 ///
 /// # Errors
 ///
@@ -119,14 +128,14 @@ pub fn schedule(graph: &Graph) -> Result<Schedule<'_>, CompileError> {
     schedule_with_profile(graph, None)
 }
 
-/// As [`schedule`], where runs have `profile` these of its blocks. Sides of branches that none of
-/// them took stand behind the rest of their functions: what is run then is closer together. What
-/// the kernel computes is the same.
+/// As [`schedule`]; `profile` has the blocks that profiled runs reach. Arms that none of them
+/// takes are placed behind the rest of their functions, so that hot code is contiguous. The
+/// results of the kernel are the same.
 pub(crate) fn schedule_with_profile<'a>(
     graph: &'a Graph,
     profile: Option<&PrimaryMap<Block, bool>>,
 ) -> Result<Schedule<'a>, CompileError> {
-    // Native code does not check what it does, so no other graph may come here.
+    // Native code checks no bounds, so the graph must be verified.
     verify(graph)?;
     let size = graph.nodes.len().max(graph.outputs());
     if size > MAX_SIZE {
@@ -139,17 +148,17 @@ pub(crate) fn schedule_with_profile<'a>(
 }
 
 impl Schedule<'_> {
-    /// What there is to know for deciding where to cut the code.
+    /// The steps and lifetimes of the schedule, for the choice of cuts.
     pub fn sequence(&self) -> Sequence {
         sequence::sequence(self)
     }
 
-    /// Compiles for this host. A native function ends, and another begins, before each
-    /// of the steps `cuts`, which ascend, or, where that cannot be, soon after it.
+    /// Compiles for this host. A new native function begins at each of the steps `cuts`, which
+    /// ascend, or at the next step that allows it.
     ///
-    /// What crosses a cut goes through the scratch buffer, and a region without a cut
-    /// keeps its φs in registers. But the time to compile a function grows with the
-    /// square of its length.
+    /// Values that are live across a cut are in the scratch buffer, and a region without a cut
+    /// has its φs in registers. But the time to compile a function grows with the square of its
+    /// length.
     ///
     /// # Errors
     ///
@@ -185,16 +194,16 @@ impl Schedule<'_> {
     }
 }
 
-/// Addresses are 31 bits beyond the start of a buffer of numbers of 8 bytes.
+/// The largest index whose byte offset in a buffer of `f64` fits 31 bits.
 const MAX_SIZE: usize = (i32::MAX / 8) as usize;
 
-/// The description of this host; a fact that does not change while we run.
+/// The instruction set of this host, which is constant.
 fn host_isa() -> Result<Arc<dyn TargetIsa>, CompileError> {
     static HOST: OnceLock<Result<Arc<dyn TargetIsa>, String>> = OnceLock::new();
     let host = HOST.get_or_init(|| {
         let mut flags = settings::builder();
         let options = [
-            // The plan does what the optimiser would; the graph is simplified.
+            // The graph is simplified, and the plan has assigned registers.
             ("opt_level", "none"),
             ("regalloc_algorithm", "backtracking"),
             ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),

@@ -1,9 +1,9 @@
-//! What the items of a graph need to be known.
+//! Operands and uses of nodes, as the schedule sees them.
 
 use super::layout::inputs_in_progression;
 use crate::ssa::{AccessData, ArrayData, Block, Def, End, Graph, Item, Node, NodeData};
 
-/// The nodes that must be computed before `node`.
+/// The nodes that must be computed before `node`, elements of the arrays that it reads included.
 pub(super) fn operands(graph: &Graph, node: Node) -> &[Node] {
     let Def::Element(access) = graph.nodes[node].def else { return graph.operands(node) };
     let access = &graph.accesses[access];
@@ -22,7 +22,7 @@ pub(super) fn operands(graph: &Graph, node: Node) -> &[Node] {
     }
 }
 
-/// The operands that must be in registers: those of a call are in the scratch buffer, as its
+/// The operands that must be in registers. Those of a call are in the scratch buffer, as its
 /// results are.
 pub(super) fn in_registers(data: &NodeData) -> &[Node] {
     match data.def {
@@ -31,7 +31,7 @@ pub(super) fn in_registers(data: &NodeData) -> &[Node] {
     }
 }
 
-/// The node that the element `node` always is, if there is one.
+/// The node that the element `node` is, if its index is constant.
 pub(super) fn known_element(graph: &Graph, node: Node) -> Option<Node> {
     let Def::Element(access) = graph.nodes[node].def else { return None };
     let access = &graph.accesses[access];
@@ -43,14 +43,14 @@ pub(super) fn known_element(graph: &Graph, node: Node) -> Option<Node> {
     }
 }
 
-/// Whether the array must be copied to be read at this access.
+/// True if the nodes of the array must be copied to memory for this access.
 pub(super) fn is_gathered(graph: &Graph, access: &AccessData) -> bool {
     let ArrayData::Nodes(nodes) = &graph.arrays[access.array] else { return false };
     !access.strides.is_empty() && inputs_in_progression(graph, nodes).is_none()
 }
 
-/// Calls `visit` with each use of a node and the block in which it is used; of
-/// the first values of a loop that is its root.
+/// Calls `visit` with each use of a node and its block; first values of a loop are used in its
+/// root block.
 pub(super) fn for_each_use(graph: &Graph, mut visit: impl FnMut(Node, Block)) {
     for (block, data) in graph.blocks.iter() {
         for item in &data.items {

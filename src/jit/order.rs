@@ -1,9 +1,8 @@
-//! The order in which the nodes of a basic block of straight-line code are computed.
+//! The order in which the nodes of a basic block are computed.
 //!
-//! Nodes are computed when something needs them. Of several operands the one
-//! that needs most registers is computed first (Sethi and Ullman, "The
-//! Generation of Optimal Code for Arithmetic Expressions", 1970), so that the
-//! others do not wait in registers.
+//! Nodes are computed when they are used. Of several operands the one that needs most registers
+//! is computed first (Sethi and Ullman, "The Generation of Optimal Code for Arithmetic
+//! Expressions", 1970), so that the others do not occupy registers meanwhile.
 
 use core::cmp::Reverse;
 
@@ -17,28 +16,28 @@ use crate::entity::PrimaryMap;
 use crate::op::MAX_ARITY;
 use crate::ssa::{Array, ArrayData, Def, Graph, Node};
 
-/// The order of computations, as it grows.
+/// The schedule as it is built.
 pub(super) struct Order<'a> {
     graph: &'a Graph,
     layout: &'a Layout,
     needs: PrimaryMap<Node, Need>,
     done: PrimaryMap<Node, bool>,
-    /// What has been put into order.
+    /// The instructions so far.
     pub(super) insts: Vec<Inst>,
-    /// The guards to check as soon as a node is done.
+    /// For each node the guards that are checked as soon as it is computed.
     waiting: HashMap<Node, SmallVec<[Guard; 1]>>,
 }
 
-/// A condition that must be as expected.
+/// A condition and its expected outcome.
 #[derive(Clone, Copy)]
 struct Guard {
     condition: Node,
     expect: bool,
 }
 
-/// What is left to do, innermost last.
+/// A unit of work; the worklist is a stack.
 enum Task {
-    /// Compute this node after its operands, from this one on.
+    /// Compute this node after its operands, starting at this operand.
     Compute(Node, usize),
     /// Check this guard, whose condition has been computed.
     Check(Guard),
@@ -53,8 +52,8 @@ impl<'a> Order<'a> {
         Order { graph, layout, needs, done, insts: Vec::new(), waiting }
     }
 
-    /// Sees to it that a guard is checked as soon as the latest operand of its
-    /// condition is done, when both are likely to be in registers.
+    /// Schedules a guard right after the last operand of its condition, when both operands are
+    /// likely to be in registers.
     pub(super) fn await_guard(&mut self, condition: Node, expect: bool) {
         let guard = Guard { condition, expect };
         let pending = |&&node: &&Node| !self.done[node];
@@ -67,7 +66,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Computes `node` and what it depends on, operands first.
+    /// Schedules `node` after its operands, unless it has been computed.
     pub(super) fn demand(&mut self, node: Node) {
         self.run(smallvec![Task::Compute(node, 0)]);
     }
@@ -93,7 +92,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Copies the nodes of `array`, which are done.
+    /// Copies the nodes of `array`, which have been computed, to memory.
     pub(super) fn gather(&mut self, array: Array) {
         let ArrayData::Nodes(nodes) = &self.graph.arrays[array] else { return };
         if let ArraySource::Scratch(start) = self.layout.arrays[array] {
@@ -102,7 +101,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Works on `tasks`, and on those that come up meanwhile, until none is left.
+    /// Works off `tasks`.
     fn run(&mut self, mut tasks: SmallVec<[Task; 32]>) {
         while let Some(task) = tasks.pop() {
             match task {
@@ -144,7 +143,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// The operand of `node` to compute as number `index`.
+    /// The operand of `node` that is computed as number `index`.
     fn operand(&self, node: Node, index: usize) -> Option<Node> {
         match *self.graph.nodes[node].args() {
             [arg] => (index == 0).then_some(arg),
@@ -161,17 +160,17 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Whether the operands of `node` are in memory when it is computed.
+/// True if the operands of `node` are in memory when it is computed.
 fn is_in_memory(graph: &Graph, node: Node) -> bool {
     matches!(graph.nodes[node].def, Def::Element(_) | Def::Call(_))
 }
 
-/// What it takes to compute a node and what it depends on.
+/// The cost of computing a node and its operands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Need {
-    /// Registers, as if no value were used twice.
+    /// The number of registers (Ershov number), as if no value were used twice.
     registers: u32,
-    /// The longest way to a leaf.
+    /// The length of the longest path to a leaf.
     depth: u32,
 }
 
@@ -182,7 +181,7 @@ fn register_needs(graph: &Graph) -> PrimaryMap<Node, Need> {
         let mut args: SmallVec<[Need; MAX_ARITY]> =
             data.args().iter().map(|&arg| needs[arg]).collect();
         args.sort_by_key(|&need| Reverse(need));
-        // While one operand is computed, those before it wait in a register each.
+        // While an operand is computed, each operand before it occupies a register.
         let registers = args.iter().zip(0..).map(|(need, waiting)| need.registers + waiting);
         let depth = args.iter().map(|need| need.depth + 1);
         needs[node] =

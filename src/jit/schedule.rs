@@ -1,23 +1,22 @@
-//! The schedule: the graph in the order in which it is run, as a list of lines.
+//! The schedule: the graph as a list of instructions in the order of execution.
 //!
-//! A block is cut into basic blocks of straight-line code by the regions in it. The
-//! items of a basic block are visited in order, and each output, condition or value
-//! for another block pulls in what it depends on just before (see `order`). A
-//! value of the forward sweep that only the reverse sweep uses is then computed
-//! next to its use, and need not be kept until then: what a block computes
-//! moves down to the basic block that needs it, but never into another block.
+//! The regions in a block divide it into basic blocks. The items of a basic block are visited in
+//! order, and each output, condition, or value that another block uses is scheduled after its
+//! operands (see `order`). So a value of the forward sweep that only the reverse sweep uses is
+//! computed next to its use and is not live before: nodes move down to the last basic block of
+//! their block that dominates their uses, but never into another block.
 //!
-//! Regions and the two sides of branches follow one another in the list, with
-//! lines around them like brackets:
+//! Regions and the two arms of branches follow one another in the list, with bracketing
+//! instructions:
 //!
 //! ```text
-//! Enter  …  Branch  (first side)  Otherwise  (other side)  Close  Leave
+//! Enter  …  Branch  (first arm)  Otherwise  (second arm)  Close  Join
 //! ```
 //!
-//! Each side ends with `End`, or with a branch of its own.
+//! Each arm ends with `End`, or with a branch of its own.
 //!
-//! A loop is such a region; a way through it ends with a branch, one side of
-//! which passes on values for the next iteration and ends with `BackEdge`.
+//! A loop is such a region; each path through it ends with a branch, one arm of which gives the
+//! entry φs their operands and ends with `BackEdge`.
 
 use super::hot::hot_arm;
 use super::layout::Layout;
@@ -26,28 +25,27 @@ use super::order::Order;
 use crate::entity::PrimaryMap;
 use crate::ssa::{Access, Block, Def, End, Graph, Item, Node, Region};
 
-/// One step in the order of execution. A position in the list is the number of
-/// a line.
+/// An instruction of the schedule. A position is the index of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Inst {
     /// Computes a node.
     Node(Node),
-    /// Stops unless the condition is as expected.
+    /// Takes the side exit unless the condition is as expected.
     Guard(Node, bool),
-    /// Goes into a region, whose `Join` is at `end`.
+    /// Enters a region, whose `Join` is at `end`.
     Enter { region: Region, end: u32 },
-    /// The ends of the region meet, and its φs are known.
+    /// The paths of the region join, and its φs are defined.
     Join,
-    /// Goes on with the next line if the test holds, or else at `otherwise`, up to
-    /// `end`; that it holds is usual, or that it does not, if either is known.
+    /// Continues with the next instruction if the test holds, otherwise at `otherwise`; the branch
+    /// is over at `end`. `hot` is the outcome in profiled runs, if it is always the same.
     Branch { test: Test, hot: Option<bool>, otherwise: u32, end: u32 },
-    /// Begins the other side of the innermost branch.
+    /// Begins the second arm of the innermost branch.
     Otherwise,
-    /// Both sides of the innermost branch are over.
+    /// Ends the second arm of the innermost branch.
     Close,
-    /// Passes on a value: an output, or in a region what becomes this φ.
+    /// Returns a value: output, or in a region φ, with this number.
     Return(u32, Node),
-    /// The path ends, or in a region goes on at its `Join`.
+    /// Ends the path, or in a region jumps to its `Join`.
     End,
     /// Copies a node to this word of the scratch buffer.
     Write { word: u32, node: Node },
@@ -57,25 +55,25 @@ pub(super) enum Inst {
     ZeroOutputs { first: u32, count: u32 },
     /// Adds a node to an element of sums.
     Accumulate(Access, Node),
-    /// Sees to it that this value, an entry φ, is there for the entry φ with this
-    /// number of the innermost loop when it has got its next value itself.
+    /// Keeps this entry φ for the operand of the entry φ with this number until all entry φs of
+    /// the innermost loop are assigned (a parallel copy).
     Hold(u32, Node),
-    /// Passes on what this entry φ of the innermost loop is in the next iteration.
+    /// Assigns an operand to the entry φ with this number of the innermost loop.
     Next(u32, Node),
-    /// The next iteration of the innermost loop begins.
+    /// Jumps to the next iteration of the innermost loop.
     BackEdge,
 }
 
-/// What a branch depends on.
+/// The condition of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Test {
-    /// Whether the node is not 0.
+    /// The node is not 0.
     Node(Node),
-    /// Whether this loop, which replays another, has more iterations before it.
+    /// This loop, which replays another, has more iterations.
     More(Region),
 }
 
-/// The whole of `graph` in a good order. Of its blocks, runs that are known have `profile` some.
+/// Schedules `graph`. `profile` has the blocks that profiled runs reach.
 pub(super) fn insts(
     graph: &Graph,
     layout: &Layout,
@@ -123,17 +121,17 @@ pub(super) fn insts(
     order.insts
 }
 
-/// What is left to do, the next last; lines by their positions.
+/// A unit of work; the worklist is a stack. Instructions are given by their positions.
 enum Task {
-    /// The items of a block from this one on.
+    /// The items of a block from this number on.
     Items(Block, usize),
     Otherwise(usize),
     Close(usize),
     Join(usize),
 }
 
-/// Orders the items of `block` from number `start` up to the next region, which
-/// is returned with the number of the item after it, or to the end.
+/// Schedules the items of `block` from number `start` up to the next region, which is returned
+/// with the number of the item after it, or to the end.
 fn basic_block(
     graph: &Graph,
     block: Block,
@@ -151,7 +149,7 @@ fn basic_block(
     for item in straight {
         match *item {
             Item::Guard { condition, expect } => order.await_guard(condition, expect),
-            // In order: what reads the sums comes after it, and so is demanded later.
+            // Accesses to the sums come later, so fills stay in order.
             Item::Fill(array) => order.fill(array),
             Item::Accumulate(access, node) => {
                 order.demand(node);
@@ -172,7 +170,7 @@ fn basic_block(
     if let End::Return(outputs) = &data.end {
         outputs.iter().for_each(|&output| order.demand(output));
     }
-    // From the first item on: nodes before a region may have waited.
+    // From the first item on: uses may be behind regions.
     for item in &data.items {
         match *item {
             Item::Node(node) if exports.at_end[node] => order.demand(node),
@@ -186,7 +184,7 @@ fn basic_block(
     None
 }
 
-/// The lines of the end of `block`, and what comes after them.
+/// Schedules the end of `block`, and pushes its successors to `tasks`.
 fn finish(
     graph: &Graph,
     layout: &Layout,
@@ -227,7 +225,7 @@ fn finish(
     }
 }
 
-/// The lines of a way's end in a loop, which passes on `values`.
+/// Schedules an end of the loop `region` with these return values.
 fn finish_iteration(graph: &Graph, region: Region, values: &[Node], insts: &mut Vec<Inst>) {
     let (decides, nexts) = graph.passed_before_phis(region);
     let (again, values) = values.split_at(decides);
@@ -246,7 +244,7 @@ fn finish_iteration(graph: &Graph, region: Region, values: &[Node], insts: &mut 
             |next: Node| matches!(graph.nodes[next].def, Def::Entry(of, _) if of == region);
         let entries = graph.entries(region);
         let numbered = || nexts.iter().copied().zip(0..);
-        // A φ that stays as it is needs nothing, but others may become what it is.
+        // An entry φ that is its own operand is not assigned, but others may need its value.
         let held =
             |&(next, number): &(Node, u32)| is_entry(next) && entries[number as usize].phi != next;
         insts.extend(numbered().filter(held).map(|(next, number)| Inst::Hold(number, next)));
@@ -273,12 +271,11 @@ fn finish_iteration(graph: &Graph, region: Region, values: &[Node], insts: &mut 
     }
 }
 
-/// When nodes must be there that are used outside their blocks.
+/// The position where nodes must be computed that are used outside their blocks.
 struct Exports {
-    /// The nodes that a region uses, of the block that it is a step of, but for
-    /// those that a region before it uses.
+    /// For each region of a block the nodes of the block that it uses and no region before does.
     before: PrimaryMap<Region, Vec<Node>>,
-    /// Whether the node is used in other blocks than those of regions of its block.
+    /// True for nodes that are used in blocks below, outside the regions of their block.
     at_end: PrimaryMap<Node, bool>,
 }
 
@@ -287,7 +284,7 @@ impl Exports {
         let preorder = graph.preorder();
         let parents = graph.parents();
         let mut number = PrimaryMap::filled(0, graph.blocks.len());
-        // How many blocks there are from each on that are below it or in it.
+        // The number of blocks in the tree of each block.
         let mut sizes = PrimaryMap::filled(1, graph.blocks.len());
         for (index, &block) in preorder.iter().enumerate().rev() {
             number[block] = index;
@@ -308,7 +305,7 @@ impl Exports {
                 }
             }
         }
-        // The first region, by its place in the block, that uses the node.
+        // For each node the first region of its block that uses it.
         let mut first: PrimaryMap<Node, usize> = PrimaryMap::filled(usize::MAX, graph.nodes.len());
         let mut at_end = PrimaryMap::filled(false, graph.nodes.len());
         for_each_use(graph, |node, user| {
@@ -363,17 +360,17 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_that_waits_for_the_condition_of_another_is_kept() {
+    fn a_guard_that_follows_the_condition_of_another_is_kept() {
         let insts = insts_of(
             "graph active 3 inactive 0\nb0:\n  v3 = lt v0 v1\n  v4 = gt v3 v2\n  \
              guard v4\n  guard v3\n  v5 = sin v0\n  return v5\n",
         );
         assert_eq!(guard_insts(&insts), 2);
-        // Three nodes, the guards, one output and the end.
+        // Three nodes, two guards, one output and the end.
         assert_eq!(insts.len(), 7);
     }
 
-    /// The numbers of the nodes in the lines up to each bracket.
+    /// The numbers of the nodes in each basic block.
     fn basic_blocks(insts: &[Inst]) -> Vec<Vec<usize>> {
         let mut basic_blocks = vec![vec![]];
         for inst in insts {
@@ -387,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_move_down_to_the_stretch_that_needs_them_but_not_into_regions() {
+    fn nodes_move_down_to_the_basic_block_that_uses_them_but_not_into_regions() {
         let insts = insts_of(
             "graph active 2 inactive 0\nb0:\n  v2 = sin v0\n  v3 = cos v0\n  v4 = exp v0\n  \
              v7 = region r0 b1\n  v10 = region r1 b4\n  v11 = add v2 v10\n  return v11\n\
@@ -395,7 +392,7 @@ mod tests {
              b3:\n  v6 = neg v1\n  return v6\n\
              b4:\n  v8 = mul v4 v3\n  v9 = add v8 v7\n  return v9\n",
         );
-        // Only the first side of the first region uses v3, but all of b0 sees it.
+        // Only the first arm of the first region uses v3, but all of b0 sees it.
         let expected: [&[usize]; 8] = [&[3], &[5], &[], &[6], &[], &[4], &[8, 9], &[2, 11]];
         assert_eq!(basic_blocks(&insts), expected);
         let matched = insts.iter().all(|inst| match *inst {
@@ -409,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_replaying_region_needs_is_computed_in_the_region_that_it_replays() {
+    fn values_for_a_replay_are_computed_in_the_replayed_region() {
         let insts = insts_of(
             "graph active 2 inactive 0\nb0:\n  v2 = lt v0 v1\n  v4 = region r0 b1\n  \
              v6 = region r1 b4 replays r0\n  return v6\n\

@@ -1,4 +1,4 @@
-//! The schedule as others see it who decide where to cut it.
+//! The schedule as a [`Sequence`] of steps and lifetimes, for the choice of cuts.
 
 use smallvec::SmallVec;
 
@@ -7,8 +7,8 @@ use super::schedule::Inst;
 use super::uses::computed;
 use crate::ssa::{Lifetime, Sequence};
 
-/// The lines of `schedule` as steps. What is in a buffer wherever the code is cut is
-/// not among the values: inputs, constants, and what has a home.
+/// The instructions of `schedule` as steps. Inputs, constants and nodes with a trajectory are in
+/// a buffer at every cut and so have no lifetime.
 pub(super) fn sequence(schedule: &Schedule<'_>) -> Sequence {
     let Schedule { graph, layout, insts, uses, .. } = schedule;
     let mut regions = Vec::new();
@@ -21,14 +21,14 @@ pub(super) fn sequence(schedule: &Schedule<'_>) -> Sequence {
             _ => {}
         }
     }
-    // The other side of a branch comes after all that is in the first one.
+    // The second arm of a branch follows all regions in the first one.
     regions.sort_by_key(|region| (region.start, core::cmp::Reverse(region.end)));
     regions.retain(|region| !region.is_empty());
     let mut values = Vec::new();
     for (node, &begin) in computed(graph, insts).iter() {
         let used = uses.of_node(node);
         if begin != u32::MAX && !used.is_empty() && layout.trajectory(node).is_none() {
-            // Entry φs begin with the loop, which uses their first values there.
+            // Entry φs begin with the loop, where their first values are used.
             values.push(Lifetime { begin, uses: SmallVec::from_slice(used) });
         }
     }

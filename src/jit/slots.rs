@@ -1,36 +1,36 @@
-//! The slots of the scratch buffer: which values they hold at each point of the
-//! code. Changes can be taken back, as the other side of a branch needs it.
+//! Spill slots in the scratch buffer: the values that they hold at each point of the code.
+//! Changes are logged and undone for the second arm of a branch.
 
 use crate::entity::PrimaryMap;
 use crate::ssa::Node;
 
-/// Which slots hold which values.
+/// The slot of each value.
 pub(super) struct Slots {
     of: PrimaryMap<Node, Option<u32>>,
-    /// For each slot how many values it holds: more than one where the sides of
-    /// a branch, of which one is run, have left a value each.
+    /// The number of values in each slot; more than one if the arms of a branch, of which
+    /// one runs, have put a value each into it.
     holders: Vec<u32>,
-    /// All slots without a value, the latest last, and some that have one.
+    /// All empty slots, the latest last, and some that are in use.
     free: Vec<u32>,
     log: Vec<Change>,
 }
 
-/// A change that was made, or taken back.
+/// A change that was made or undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// The value got this slot.
     Held(Node, u32),
-    /// The value gave this slot back.
+    /// The value released this slot.
     Released(Node, u32),
 }
 
 impl Slots {
-    /// No slots yet, for this many nodes.
+    /// Makes an empty map for this many nodes.
     pub(super) fn new(nodes: usize) -> Self {
         Slots { of: PrimaryMap::filled(None, nodes), holders: vec![], free: vec![], log: vec![] }
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(super) fn len(&self) -> usize {
         self.holders.len()
     }
@@ -39,8 +39,7 @@ impl Slots {
         self.of[node]
     }
 
-    /// Gives `node` a slot of its own: the one that was given back last, or a
-    /// new one.
+    /// Gives `node` a slot of its own: the one that was released last, or a new one.
     pub(super) fn take(&mut self, node: Node) -> u32 {
         let slot = self.find_free();
         self.hold(node, slot);
@@ -66,7 +65,7 @@ impl Slots {
         self.enter(node, slot);
     }
 
-    /// Takes the slot of `node` back, if it has one.
+    /// Releases the slot of `node`, if it has one.
     pub(super) fn release(&mut self, node: Node) {
         if let Some(slot) = self.of[node] {
             self.log.push(Change::Released(node, slot));
@@ -74,8 +73,7 @@ impl Slots {
         }
     }
 
-    /// A slot for no value of the graph, to be given back before control flow
-    /// parts or meets.
+    /// A slot for a temporary, to be returned before control flow branches or joins.
     pub(super) fn borrow(&mut self) -> u32 {
         let slot = self.find_free();
         self.holders[slot as usize] += 1;
@@ -87,12 +85,12 @@ impl Slots {
         self.drop_holder(slot);
     }
 
-    /// Where we are, for [`Slots::undo`].
+    /// The current position in the log, for [`Slots::undo`].
     pub(super) fn mark(&self) -> usize {
         self.log.len()
     }
 
-    /// Takes the last change after `mark` back and returns it, if there is one.
+    /// Undoes and returns the last change after `mark`, if there is one.
     pub(super) fn undo(&mut self, mark: usize) -> Option<Change> {
         if self.log.len() <= mark {
             return None;
@@ -130,7 +128,7 @@ mod tests {
     use crate::entity::Entity;
 
     #[test]
-    fn what_one_side_gave_back_is_there_again_on_the_other() {
+    fn a_slot_released_in_one_arm_is_held_again_in_the_other() {
         let mut slots = Slots::new(4);
         let [a, b, c, d] = core::array::from_fn(Node::from_index);
         let first = slots.take(a);
@@ -143,7 +141,7 @@ mod tests {
         assert_eq!(slots.undo(mark), Some(Change::Released(a, first)));
         assert_eq!(slots.undo(mark), None);
         assert_eq!((slots.get(a), slots.get(b), slots.get(c)), (Some(first), None, None));
-        // `first` may be among the free ones, but is not free.
+        // `first` may be listed as empty, but is in use.
         assert_eq!(slots.take(d), fresh);
         assert_eq!((slots.take(b), slots.len()), (2, 3));
     }

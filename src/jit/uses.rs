@@ -1,5 +1,4 @@
-//! Where the schedule uses each node, and which of these places can be reached
-//! from where we are.
+//! The uses of each node in the schedule, and the next use on a path from the current position.
 
 use super::layout::Layout;
 use super::operands::{in_registers, known_element};
@@ -7,54 +6,51 @@ use super::schedule::{Inst, Test};
 use crate::entity::{Entity, PrimaryMap};
 use crate::ssa::{Def, Graph, Node};
 
-/// The positions at which nodes are used, in the order of the schedule.
+/// The positions at which each node is used, in order.
 #[derive(Clone)]
 pub(super) struct Uses {
-    /// For each node, the range of its uses in `positions`; the start moves on.
+    /// For each node the range of its remaining uses in `positions`.
     ranges: PrimaryMap<Node, (u32, u32)>,
     positions: Vec<u32>,
-    /// What each loop uses that is computed before it, by the position of its end.
+    /// For each loop the nodes used in it and computed before it, by the position of its end.
     around: Vec<(u32, Vec<Node>)>,
 }
 
-/// How far the code goes on from the current position: to the end of this side
-/// of a branch, and then after the innermost region. What lies between belongs
-/// to other sides.
+/// The reachable positions from the current one: to the end of this arm of a branch, and then
+/// from the end of the innermost region. Positions between belong to other arms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope {
-    /// Where this side of the innermost branch ends, or the region if there is
-    /// no branch in it.
+    /// The end of this arm of the innermost branch, or of the region if no branch is in it.
     pub(super) arm_end: u32,
-    /// Where the innermost region ends; as `horizon` outside of regions.
+    /// The end of the innermost region; `horizon` outside regions.
     pub(super) region_end: u32,
-    /// Where this side of the innermost branch ends that is in no region. No
-    /// path from here goes beyond.
+    /// The end of this arm of the innermost branch outside all regions; no path goes beyond.
     pub(super) horizon: u32,
 }
 
 impl Scope {
-    /// A basic block that runs to `end`, in no region.
+    /// The scope of code that runs to `end`, in no region.
     pub(super) fn up_to(end: u32) -> Self {
         Scope { arm_end: end, region_end: end, horizon: end }
     }
 
-    /// A region in this scope.
+    /// The scope of a region that ends at `end`.
     pub(super) fn region(self, end: u32) -> Self {
         Scope { arm_end: end, region_end: end, ..self }
     }
 
-    /// A side of a branch in this scope, which is that of a region or not.
+    /// The scope of an arm that ends at `end`, of a branch in a region or not.
     pub(super) fn arm(self, end: u32, in_region: bool) -> Self {
         if in_region { Scope { arm_end: end, ..self } } else { Scope::up_to(end) }
     }
 }
 
 impl Uses {
-    /// The uses in `insts`. At its end a loop uses all that it uses from outside:
-    /// before that, another iteration may need it.
+    /// The uses in `insts`. The end of a loop counts as a use of all nodes that it uses from
+    /// outside, since they are live across its back edge.
     pub(super) fn of(graph: &Graph, layout: &Layout, insts: &[Inst]) -> Uses {
         let around = used_from_outside(graph, layout, insts);
-        // A counting sort by node; positions stay in order.
+        // A counting sort by node keeps positions in order.
         let mut counts = vec![0u32; graph.nodes.len() + 1];
         let mut total = 0;
         for_each_use(graph, insts, &around, |node, _| {
@@ -75,7 +71,7 @@ impl Uses {
         Uses { ranges, positions, around }
     }
 
-    /// What the loop that ends at `position` uses from outside.
+    /// The nodes that the loop that ends at `position` uses from outside.
     pub(super) fn around(&self, position: u32) -> &[Node] {
         match self.around.binary_search_by_key(&position, |&(end, _)| end) {
             Ok(index) => &self.around[index].1,
@@ -83,7 +79,7 @@ impl Uses {
         }
     }
 
-    /// All uses of `node` from the current position on.
+    /// The remaining uses of `node`.
     pub(super) fn of_node(&self, node: Node) -> &[u32] {
         let (start, end) = self.ranges[node];
         &self.positions[start as usize..end as usize]
@@ -101,8 +97,8 @@ impl Uses {
         positions.get(positions.partition_point(|&use_| use_ < position)).copied()
     }
 
-    /// The next use of `node` that can be reached in `scope`. Uses after the
-    /// region count even if another side of a branch around it has them.
+    /// The next use of `node` that is reachable in `scope`. Uses after the region count even if
+    /// they are in another arm of a branch around it.
     pub(super) fn next_in(&self, node: Node, scope: Scope) -> Option<u32> {
         let next = self.next(node)?;
         if next < scope.arm_end {
@@ -113,7 +109,7 @@ impl Uses {
         (next < scope.horizon).then_some(next)
     }
 
-    /// Drops the uses of `node` before `position`.
+    /// Removes the uses of `node` before `position`.
     pub(super) fn advance(&mut self, node: Node, position: u32) {
         let (start, end) = &mut self.ranges[node];
         while *start < *end && self.positions[*start as usize] < position {
@@ -122,8 +118,7 @@ impl Uses {
     }
 }
 
-/// The position at which each node is computed; for inputs and constants, which are
-/// not, the largest number.
+/// The position at which each node is computed; `u32::MAX` for inputs and constants.
 pub(super) fn computed(graph: &Graph, insts: &[Inst]) -> PrimaryMap<Node, u32> {
     let mut computed = PrimaryMap::filled(u32::MAX, graph.nodes.len());
     for (inst, position) in insts.iter().zip(0..) {
@@ -139,8 +134,8 @@ pub(super) fn computed(graph: &Graph, insts: &[Inst]) -> PrimaryMap<Node, u32> {
     computed
 }
 
-/// The nodes that each loop uses and that are computed before it, but for those
-/// that have homes, by the position of the loop's end.
+/// For each loop, by the position of its end, the nodes that it uses, that are computed before it
+/// and that have no trajectory.
 fn used_from_outside(graph: &Graph, layout: &Layout, insts: &[Inst]) -> Vec<(u32, Vec<Node>)> {
     let is_loop = |inst: &Inst| match *inst {
         Inst::Enter { region, .. } => graph.regions[region].cycle.is_some(),
@@ -157,7 +152,7 @@ fn used_from_outside(graph: &Graph, layout: &Layout, insts: &[Inst]) -> Vec<(u32
     }
     let mut open: Vec<Open> = Vec::new();
     let mut found: Vec<(u32, Vec<Node>)> = Vec::new();
-    // The innermost loop, by where it begins, that has been noted for the node.
+    // For each node the start of the innermost loop that has it in its list.
     let mut noted = PrimaryMap::filled(u32::MAX, graph.nodes.len());
     let mut note = |open: &mut Vec<Open>, node: Node| {
         if let Some(open) = open.last_mut()
@@ -170,7 +165,7 @@ fn used_from_outside(graph: &Graph, layout: &Layout, insts: &[Inst]) -> Vec<(u32
         }
     };
     for (inst, position) in insts.iter().zip(0..) {
-        // The first values are used before the loop.
+        // First values are used before the loop.
         for_each_use_in(graph, inst, |node| note(&mut open, node));
         match *inst {
             Inst::Enter { end, .. } if is_loop(inst) => {

@@ -1,31 +1,28 @@
-//! The planner at loops: where entry φs are, and how an iteration goes on to the
-//! next one.
+//! Register planning at loops: the registers or slots of entry φs, and back edges.
 //!
-//! The entry φs of a loop that is never cut come in registers, as far as there
-//! are; the others have slots from before the loop to its end. What is in
-//! registers before a loop that is never cut, and used in it, stays there as long
-//! as there is room.
+//! The entry φs of a loop without a cut are block parameters, as far as there are registers; the
+//! others have slots from before the loop to its end. Values that are in registers before such a
+//! loop and used in it stay there as long as there is room.
 
 use super::planner::Planner;
 use super::{Next, Source, Step};
 use crate::ssa::{Def, Node, Region};
 
-/// What there is to know of a loop around the current position.
+/// A loop around the current position.
 pub(super) struct OpenLoop {
-    /// The chunk in which iterations begin.
+    /// The header: the block in which iterations begin.
     header: usize,
-    /// The entry φs that come in registers.
+    /// The entry φs that are parameters of the header.
     parameters: Vec<Node>,
-    /// What the current way passes on for these.
+    /// Their operands on the current path.
     passing: Vec<Node>,
-    /// The slots that hold what these entry φs are in the next iteration, by the
-    /// numbers of the φs, in order.
+    /// The slots that hold operands of entry φs until the back edge, by the numbers of the φs,
+    /// in order.
     held: Vec<(u32, u32)>,
 }
 
 impl Planner<'_> {
-    /// Goes on from the code before the loop, the innermost region, to its first
-    /// iteration.
+    /// Jumps from the code before the loop, the innermost region, to its header.
     pub(super) fn begin_loop(&mut self, region: Region, end: u32, uncut: bool) {
         let entries = self.graph.entries(region);
         let is_used =
@@ -57,15 +54,15 @@ impl Planner<'_> {
         let firsts: Vec<Node> = entries.iter().map(|entry| entry.first).collect();
         self.used(&firsts);
         self.steps.push(Step::Begin(region));
-        // What the loop does not use must not be in registers that it needs.
+        // Values that the loop does not use give up their registers.
         let room = self.registers.saturating_sub(parameters.len() + 3);
-        let (mut stay, mut leave): (Vec<Node>, Vec<Node>) = self
+        let (mut stay, mut evicted): (Vec<Node>, Vec<Node>) = self
             .resident
             .drain(..)
             .partition(|&node| uncut && self.uses.next(node).is_some_and(|next| next < end));
         stay.sort_by_key(|&node| self.uses.next(node));
-        leave.extend(stay.drain(room.min(stay.len())..));
-        self.structure.evicted(&leave);
+        evicted.extend(stay.drain(room.min(stay.len())..));
+        self.structure.evicted(&evicted);
         self.resident.extend(stay);
         self.resident.extend(&parameters);
         let before = self.blocks.len();
@@ -79,7 +76,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Keeps what entry φs are in this iteration, if that is asked for later.
+    /// Saves entry φs that have a trajectory.
     pub(super) fn begin_iteration(&mut self, region: Region) {
         for entry in self.graph.entries(region) {
             if self.layout.trajectory(entry.phi).is_some() {
@@ -93,8 +90,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Sees to it that `value`, an entry φ, is there for entry φ `number` when its
-    /// slot has got its next value.
+    /// Keeps `value`, an entry φ, for its use as operand of entry φ `number`, if its slot is
+    /// overwritten before that.
     pub(super) fn hold(&mut self, number: u32, value: Node) {
         let Some(phi) = self.entry(number) else { return };
         let overwritten = self.pinned[value];
@@ -106,14 +103,14 @@ impl Planner<'_> {
                 cycle.held.push((number, slot));
             }
         } else if overwritten && self.is_parameter(phi) {
-            // What is in a register now is passed on, wherever it goes.
+            // A value in a register can be a block argument whatever happens to its slot.
             self.bring(&[value]);
         }
         self.used(&[value]);
         self.spill_down_to(self.registers);
     }
 
-    /// Passes `value` on as entry φ `number` of the next iteration.
+    /// Assigns `value` to entry φ `number` of the next iteration.
     pub(super) fn next(&mut self, number: u32, value: Node) {
         let Some(phi) = self.entry(number) else { return };
         let held = self.cycle().and_then(|cycle| {
@@ -126,7 +123,7 @@ impl Planner<'_> {
             self.steps.push(Step::Store(value, to));
             self.slots.return_slot(from);
         } else if self.is_parameter(phi) {
-            // What `hold` has brought may be overwritten where it came from.
+            // `hold` has loaded it; its slot may have been overwritten since.
             let held = self.pinned[value] && self.is_entry(value);
             if !held || value == phi {
                 self.bring(&[value]);
@@ -145,7 +142,7 @@ impl Planner<'_> {
         self.spill_down_to(self.registers.saturating_sub(passing));
     }
 
-    /// Ends an iteration after which there is another.
+    /// Ends an iteration with a jump to the header.
     pub(super) fn back_edge(&mut self) {
         let Some(region) = self.structure.regions.last().map(|open| open.region) else { return };
         let Some(cycle) = self.cycle() else { return };
@@ -164,7 +161,7 @@ impl Planner<'_> {
         self.graph.entries(region).get(number as usize).map(|entry| entry.phi)
     }
 
-    /// Whether `node` is an entry φ of the innermost loop.
+    /// True if `node` is an entry φ of the innermost loop.
     fn is_entry(&self, node: Node) -> bool {
         let region = self.structure.regions.last().map(|open| open.region);
         matches!(self.graph.nodes[node].def, Def::Entry(of, _) if Some(of) == region)

@@ -1,34 +1,34 @@
-//! Register planning: which values are in registers when, and how the code is
-//! cut into chunks and native functions.
+//! Register planning: the values in registers at each step, and the division of the code into
+//! basic blocks and native functions.
 //!
-//! The register allocator below us is quadratic in the length of the code and
-//! weak where many long live ranges cross. So the plan keeps the number of live
-//! values below the number of registers itself, by Belady's rule: when there is
-//! no room, the value whose next use is farthest goes to the scratch buffer.
+//! Cranelift's register allocator is quadratic in the length of a function and spills too much
+//! where many long live ranges overlap. So the plan keeps the number of values in registers below
+//! the number of registers, by Belady's rule: if there is no room, the value whose next use is
+//! farthest is spilled to the scratch buffer (Belady, "A Study of Replacement Algorithms for a
+//! Virtual-Storage Computer", 1966).
 //!
-//! A chunk is straight-line code. Chunks that follow one another make up a function,
-//! in which they jump to one another. Where one function ends and the next begins
-//! is told from outside (`soi` decides it, by what is used where). Every value that
-//! crosses from one function to another is in the scratch buffer. What the
-//! allocator sees is short and easy, compile time is linear, and the code is better
-//! than what it makes of long functions.
+//! Blocks that follow one another make up a function, in which they jump to one another. Cuts
+//! between functions are given (`soi` chooses them by the number of live values). Every value
+//! that is live across a cut is in the scratch buffer. So Cranelift's allocator sees short code
+//! with few live values, compile time is linear, and the code is better than its code for long
+//! functions.
 //!
-//! A region without a cut is in one function with the code around it. Registers
-//! keep what they hold across it, and its φs come in registers.
+//! A region without a cut is in one function with the code around it. Registers keep their
+//! values across it, and its φs are block parameters.
 //!
-//! Slots (see `slots`) are planned along the schedule; on the other side of a
-//! branch, and where the ends of a region meet, the changes are taken back to
-//! where the branch or the region began. Where ends meet, slots are held by
+//! Spill slots (see `slots`) are assigned along the schedule. For the second arm of a branch, and
+//! where the paths of a region join, the changes since the start of the branch or region are
+//! undone. At a join slots hold
 //!
-//! - what was there when the region began, if it is used afterwards: it was
-//!   stored then, so that each way through the region leaves it there;
-//! - φs: they were given their slots when the region began;
-//! - values of the region that are used afterwards, by a region that replays it.
-//!   A slot may have two such values, of two ways.
+//! - values from before the region that are used after it: they were stored before it, so each
+//!   path through the region has them in the same slot;
+//! - φs, whose slots were assigned before the region;
+//! - values of the region that are used after it, by a region that replays it. A slot may have
+//!   two such values, of two paths.
 //!
-//! Loops are in `loops`. The code before a loop goes on to the chunk where its
-//! iterations begin, and so does the end of an iteration. What is computed before
-//! the loop is not given up in it: at its end, the loop uses all that once more.
+//! Loops are in `loops`. The code before a loop jumps to the header, and so does the end of an
+//! iteration. Values from before the loop are not released in it, because its end counts as a use
+//! of each of them.
 
 mod loops;
 mod planner;
@@ -39,65 +39,64 @@ use crate::ssa::{Access, Node, Region};
 
 pub(super) use planner::plan;
 
-/// How many values are kept in registers of this host: two or four less than there are, for
-/// operands beyond the limit and temporaries of the lowering. With one less on x86-64 the code of
-/// coupled recurrences is 1 % longer, with one more it is as fast.
+/// The number of values in registers on this host: two or four less than there are, for operands
+/// beyond the limit and temporaries of the lowering. With one less on x86-64 the code of coupled
+/// recurrences is 1 % longer, with one more it is as fast.
 pub(super) const REGISTERS: usize = if cfg!(target_arch = "aarch64") { 28 } else { 14 };
 
-/// One step of a chunk.
+/// A step of a basic block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Brings a value into a register: an input, a constant, or from the slot.
+    /// Loads a value into a register.
     Load(Node, Source),
-    /// Copies a value from its register into a slot of the scratch buffer.
+    /// Stores a value from its register to a spill slot.
     Store(Node, u32),
     /// Computes a node from values in registers.
     Compute(Node),
-    /// Notes a failure unless the condition is as expected.
+    /// Records a failure unless the condition is as expected.
     Guard(Node, bool),
     /// Writes an output.
     Output(u32, Node),
-    /// Copies a value from its register to this word before the slots.
+    /// Stores a value from its register to this word before the spill slots.
     Write(Node, u32),
-    /// Sets this many words, from this one on, to zero.
+    /// Sets words to zero: the first one, and their number.
     Zero(u32, u32),
-    /// Sets this many outputs, from this one on, to zero.
+    /// Sets outputs to zero: the first one, and their number.
     ZeroOutputs(u32, u32),
-    /// Copies the first value from its register to the home of the second.
+    /// Stores the first value from its register to the trajectory of the second.
     Save(Node, Node),
     /// Adds a value to an element of sums.
     Accumulate(Access, Node),
     /// Sets the iteration number of a loop to that of its first iteration.
     Begin(Region),
-    /// Keeps the iteration number of a loop that has ended.
+    /// Saves the last iteration number of a loop that has ended.
     SaveLast(Region),
 }
 
-/// Where a value is found that is not in a register.
+/// The source of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Active(u32),
     Inactive(u32),
     Const(u32),
     Slot(u32),
-    /// The home of the node.
+    /// The trajectory of the node.
     Saved,
     /// The iteration number of a loop.
     Iteration(Region),
 }
 
-/// Where to go after a chunk.
+/// The terminator of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// To a chunk, with these values for its parameters.
+    /// A jump to a block, with these arguments.
     Jump(usize, Vec<Node>),
     Branch {
         test: Test,
         then: usize,
         otherwise: usize,
     },
-    /// To the next iteration of a loop, which begins in this chunk, with these
-    /// values for its parameters.
+    /// A jump to the header of a loop, with these arguments.
     BackEdge(Region, usize, Vec<Node>),
     Done,
 }
@@ -105,14 +104,14 @@ pub(super) enum Next {
 /// A basic block of straight-line code.
 #[derive(Debug)]
 pub(super) struct BasicBlock {
-    /// The chunk of the same function after which registers hold what this one
-    /// expects there; `None` if it expects nothing.
+    /// The block of the same function whose registers this one starts from; `None` if it
+    /// starts from none.
     pub(super) after: Option<usize>,
-    /// The φs and entry φs that it is given in registers.
+    /// The φs and entry φs that are block parameters.
     pub(super) parameters: Vec<Node>,
     pub(super) steps: Vec<Step>,
     pub(super) next: Next,
-    /// Whether it is hardly ever reached.
+    /// True if profiled runs do not reach it.
     pub(super) is_cold: bool,
 }
 
@@ -120,7 +119,7 @@ pub(super) struct BasicBlock {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) blocks: Vec<BasicBlock>,
-    /// The first chunk of each function.
+    /// The first block of each function.
     pub(super) functions: Vec<usize>,
     pub(super) constants: Vec<f64>,
     pub(super) slots: usize,

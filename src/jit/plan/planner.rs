@@ -1,4 +1,4 @@
-//! The planner: walks along the schedule and makes the plan of straight-line code.
+//! The planner: walks along the schedule and assigns registers and spill slots.
 
 use super::regions::Structure;
 use super::{BasicBlock, Next, Plan, Source, Step};
@@ -12,8 +12,8 @@ use crate::jit::slots::Slots;
 use crate::jit::uses::{Scope, Uses};
 use crate::ssa::{Def, Graph, Node};
 
-/// Plans the registers, chunks and functions of what has been scheduled. A function
-/// ends, and another begins, at the lines with the numbers `cuts`, which ascend.
+/// Plans registers, basic blocks and functions for a schedule. A new function begins at each of
+/// the positions `cuts`, which ascend.
 pub(in crate::jit) fn plan(schedule: &Schedule<'_>, cuts: &[u32], registers: usize) -> Plan {
     let mut planner = Planner::new(schedule, cuts, registers);
     for (&inst, position) in schedule.insts.iter().zip(0..) {
@@ -27,27 +27,27 @@ pub(in crate::jit) fn plan(schedule: &Schedule<'_>, cuts: &[u32], registers: usi
 pub(super) struct Planner<'a> {
     pub(super) graph: &'a Graph,
     pub(super) layout: &'a Layout,
-    /// How many values are kept in registers.
+    /// The number of values in registers.
     pub(super) registers: usize,
-    /// The lines where functions begin, and how many of them have been reached.
+    /// The positions of cuts, and the number of the next one.
     cuts: &'a [u32],
     next_cut: usize,
-    /// Whether a function is to begin at the next line that allows it.
+    /// True if a cut is due at the next instruction that allows it.
     due: bool,
-    /// All positions at which each node is used, and the next of them.
+    /// The remaining uses of each node.
     pub(super) uses: Uses,
     pub(super) position: u32,
     pub(super) scope: Scope,
     /// The regions and branches around the current position.
     pub(super) structure: Structure,
-    /// What registers hold.
+    /// The values in registers.
     pub(super) resident: Vec<Node>,
     pub(super) slots: Slots,
-    /// The entry φs that have slots for the whole of their loop.
+    /// True for entry φs that have slots for the whole of their loop.
     pub(super) pinned: PrimaryMap<Node, bool>,
     constants: Vec<f64>,
     constant_index: PrimaryMap<Node, Option<u32>>,
-    /// The chunk that is being planned.
+    /// The block that is being planned.
     pub(super) after: Option<usize>,
     pub(super) parameters: Vec<Node>,
     pub(super) steps: Vec<Step>,
@@ -131,7 +131,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// A step for which `node` is in a register.
+    /// Plans a step that has `node` in a register.
     fn step_with(&mut self, node: Node, step: Step) {
         self.cut_if_due();
         self.bring(&[node]);
@@ -151,7 +151,7 @@ impl<'a> Planner<'a> {
         };
         self.used(args);
         if calls {
-            // A call may change every register.
+            // A call clobbers all registers.
             self.store_residents();
             self.structure.evicted(&self.resident);
             self.resident.clear();
@@ -166,7 +166,7 @@ impl<'a> Planner<'a> {
         self.spill_down_to(self.registers);
     }
 
-    /// Brings all of `nodes` into registers.
+    /// Loads those of `nodes` that are not in registers.
     pub(super) fn bring(&mut self, nodes: &[Node]) {
         for &node in nodes {
             if self.resident.contains(&node) {
@@ -196,8 +196,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Notes that `nodes` were used at the current position, and goes on to the
-    /// next position.
+    /// Ends the current instruction, which uses `nodes`, and releases values without further uses.
     pub(super) fn used(&mut self, nodes: &[Node]) {
         self.position += 1;
         for &node in nodes {
@@ -211,7 +210,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The next use of `node` on the paths from the current position on.
+    /// The next use of `node` on the paths from the current position.
     pub(super) fn next_use(&self, node: Node) -> Option<u32> {
         self.uses.next_in(node, self.scope)
     }
@@ -236,7 +235,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Makes sure that `node`, if it is used again, is found outside registers.
+    /// Stores `node` to a spill slot if it is used again and not in memory yet.
     pub(super) fn store(&mut self, node: Node) {
         let def = self.graph.nodes[node].def;
         let given = matches!(def, Def::Input(_) | Def::Const(_) | Def::Iteration(_));
@@ -259,12 +258,12 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Whether a function begins in the lines after this one and before `end`.
+    /// True if there is a cut after this instruction and before `end`.
     pub(super) fn is_cut_before(&self, end: u32) -> bool {
         self.cuts.get(self.next_cut).is_some_and(|&cut| cut < end)
     }
 
-    /// Goes on in a new function if one is to begin here.
+    /// Begins a new function if a cut is due.
     pub(super) fn cut_if_due(&mut self) {
         if !core::mem::take(&mut self.due) {
             return;
@@ -276,7 +275,7 @@ impl<'a> Planner<'a> {
             let next = self.blocks.len() + 1;
             self.finish_block(Next::Jump(next, Vec::new()));
         }
-        // What is left is a chunk without steps, which may as well begin here.
+        // If there is a block without steps, the new function begins with it.
         self.after = None;
         if self.functions.last() != Some(&self.blocks.len()) {
             self.functions.push(self.blocks.len());

@@ -1,5 +1,5 @@
-//! The planner at branches and regions: what each side starts from, and what is
-//! where when the ends of a region meet.
+//! Register planning at branches and regions: registers at the start of each arm, and values at
+//! joins.
 
 use super::loops::OpenLoop;
 use super::planner::Planner;
@@ -14,61 +14,61 @@ use crate::ssa::{Node, Region};
 pub(super) struct Structure {
     pub(super) regions: Vec<OpenRegion>,
     branches: Vec<OpenBranch>,
-    /// What has left registers since the outermost region began that is not cut.
+    /// The values evicted from registers since the outermost region without a cut began.
     evicted: Vec<Node>,
-    /// Whether we are on a side that is hardly ever taken.
+    /// True in an arm that profiled runs do not take.
     pub(super) is_cold: bool,
 }
 
 pub(super) struct OpenRegion {
     pub(super) region: Region,
-    /// Whether it is in one function with the code around it.
+    /// True if it is in one function with the code around it.
     uncut: bool,
-    /// The scope around it, and its own end.
+    /// The scope around it, and the position of its end.
     around: Scope,
     end: u32,
-    /// The changes of slots, and the evictions, before it.
+    /// The length of the log of slots, and of the list of evictions, before it.
     mark: usize,
     evicted: usize,
-    /// The chunk in which it began, the function of that, and what registers held.
+    /// The block in which it began, the function of that, and the values in registers there.
     first: usize,
     function: usize,
     resident: Vec<Node>,
-    /// The φs that come in registers.
+    /// The φs that are block parameters of the join.
     parameters: Vec<Node>,
-    /// The chunks that end it, and what the current one passes on in registers.
+    /// The blocks that end it, and the arguments of the current one.
     ends: Vec<usize>,
     passing: Vec<Node>,
-    /// Values of the region that are used afterwards, with their slots.
+    /// Values of the region that are used after it, with their slots.
     exported: Vec<(Node, u32)>,
-    /// Values that gave their slots back on some way through the region.
+    /// Values that released their slots on some path through the region.
     released: Vec<Node>,
-    /// What there is to know if it is a loop.
+    /// The data of a loop.
     pub(super) cycle: Option<OpenLoop>,
 }
 
 struct OpenBranch {
-    /// How it comes out as a rule, and whether it is hardly ever reached.
+    /// The hot arm, and whether the branch itself is cold.
     hot: Option<bool>,
     is_cold: bool,
-    /// The scope around it, and where its other side ends.
+    /// The scope around it, and the position of its end.
     around: Scope,
     end: u32,
-    /// The changes of slots before the sides.
+    /// The length of the log of slots before the arms.
     mark: usize,
-    /// The chunk that ends with it, the function of that, and what registers held.
+    /// The block that ends with it, the function of that, and the values in registers there.
     block: usize,
     function: usize,
     resident: Vec<Node>,
 }
 
 impl Structure {
-    /// Whether we are in a region that must not be cut.
+    /// True in a region without a cut.
     pub(super) fn is_uncut(&self) -> bool {
         self.regions.last().is_some_and(|region| region.uncut)
     }
 
-    /// Notes that registers do not hold `nodes` any more.
+    /// Records that `nodes` are no longer in registers.
     pub(super) fn evicted(&mut self, nodes: &[Node]) {
         if self.is_uncut() {
             self.evicted.extend_from_slice(nodes);
@@ -118,7 +118,7 @@ impl Planner<'_> {
         self.begin_iteration(region);
     }
 
-    /// Passes `value` on as output, or as φ, number `index`.
+    /// Returns `value` as output, or as φ, number `index`.
     pub(super) fn return_value(&mut self, index: u32, value: Node) {
         let Some(region) = self.structure.regions.last() else {
             self.bring(&[value]);
@@ -147,7 +147,7 @@ impl Planner<'_> {
         self.spill_down_to(self.registers.saturating_sub(passing));
     }
 
-    /// Ends a path, or a way through a region.
+    /// Ends a path, or a path through a region.
     pub(super) fn end(&mut self) {
         let Some(region) = self.structure.regions.last_mut() else {
             self.finish_block(Next::Done);
@@ -210,9 +210,9 @@ impl Planner<'_> {
             self.spill_down_to(self.registers);
         }
         match self.structure.regions.last() {
-            // Each way through the region must leave it in the same slot.
+            // Each path through the region must have it in the same slot.
             Some(region) if region.uncut => self.store_used_after(region.end),
-            // The other side may be in another function.
+            // The other arm may be in another function.
             _ => self.store_residents(),
         }
         let block = self.blocks.len();
@@ -268,7 +268,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Begins the side of the branch after `block` that ends at `end`.
+    /// Begins the arm of the branch after `block` that ends at `end`.
     fn begin_arm(&mut self, around: Scope, end: u32, block: usize) {
         self.scope = around.arm(end, !self.structure.regions.is_empty());
         self.after = Some(block);
@@ -280,8 +280,8 @@ impl Planner<'_> {
         self.resident.retain(|&node| uses.next_in(node, scope).is_some());
     }
 
-    /// Takes the changes of slots back up to `mark`, and notes which of them
-    /// matter at the end of the region.
+    /// Undoes the changes of slots since `mark`, and records those that concern values that are
+    /// live at the join.
     fn undo(&mut self, mark: usize) {
         while let Some(change) = self.slots.undo(mark) {
             let Some(region) = self.structure.regions.last_mut() else { continue };

@@ -1,5 +1,5 @@
-//! Random nests of loops with many entry φs and long bodies, and loops that replay
-//! them, within limits that cut the code at each opportunity.
+//! Random nests of loops with many entry φs and long bodies, and loops that replay them, with
+//! cuts everywhere.
 
 use super::random::number;
 use super::{LIMITS, assert_native};
@@ -7,23 +7,23 @@ use crate::op::Op;
 use crate::programs::Random;
 use crate::ssa::{AccessData, Array, ArrayData, Block, End, Graph, Item, Node, Region, verify};
 
-/// What nests look like.
+/// The shape of nests.
 #[derive(Clone, Copy)]
 struct Shape {
-    /// How many entry φs a loop has at most.
+    /// The largest number of entry φs of a loop.
     entries: usize,
-    /// How many items a body has at most, besides loops.
+    /// The largest number of items of a body, besides loops.
     items: usize,
     depth: usize,
 }
 
-/// A loop with what is visible where it is replayed.
+/// A loop, with the nodes that are visible where it is replayed.
 struct Replayable {
     region: Region,
-    /// Whether it has as many iterations as it may have.
+    /// True if its trip count is its bound.
     bound: Option<u32>,
     nodes: Vec<Node>,
-    /// What is computed in each iteration.
+    /// The nodes of each iteration.
     steps: Vec<Node>,
     inner: Vec<Replayable>,
 }
@@ -50,7 +50,7 @@ fn nest(shape: Shape, random: &mut Random) -> Graph {
 
 impl Maker<'_> {
     fn pick(&mut self, nodes: &[Node]) -> Node {
-        // Late ones more often.
+        // Later ones are more likely.
         let index = self.random.below(nodes.len()).max(self.random.below(nodes.len()));
         nodes[index]
     }
@@ -63,14 +63,14 @@ impl Maker<'_> {
             let node = self.graph.push_apply(block, op, &[a, b][..op.arity()], None);
             nodes.push(node);
             if self.random.chance(0.1) {
-                let rows = (0..8).map(|_| self.pick(nodes)).collect();
-                let array = self.graph.arrays.push(ArrayData::Nodes(rows));
+                let elements = (0..8).map(|_| self.pick(nodes)).collect();
+                let array = self.graph.arrays.push(ArrayData::Nodes(elements));
                 self.element(block, array, 8, nodes);
             }
         }
     }
 
-    /// An access to an array of 8 elements, or more.
+    /// An access to an array of at least 8 elements.
     fn access(&mut self, array: Array, len: u32) -> crate::ssa::Access {
         let mut strides = smallvec::SmallVec::new();
         let mut base = 0;
@@ -89,7 +89,7 @@ impl Maker<'_> {
         nodes.push(self.graph.push_element(block, access, None));
     }
 
-    /// Items, loops, and loops that replay those.
+    /// Makes items, loops, and loops that replay those.
     fn block(&mut self, block: Block, nodes: &mut Vec<Node>, depth: usize) -> Vec<Replayable> {
         let mut loops = Vec::new();
         self.items(block, nodes);

@@ -1,5 +1,5 @@
-//! Native code of graphs with regions equals the interpreter, also within
-//! limits that cut the code at each opportunity.
+//! Native code of graphs with regions equals the interpreter, also with few registers and cuts
+//! everywhere.
 
 mod loops;
 mod random;
@@ -13,12 +13,12 @@ use crate::programs::Random;
 use crate::ssa::{End, Graph, Node, Outcome, block_profile, interpret, parse, verify};
 use random::{Shape, graph, number};
 
-/// How the code is cut, and the number of registers.
+/// The cuts and the number of registers.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// At most so many lines are in one function, but for regions that are not cut.
+    /// The largest number of instructions of a function, but for regions without a cut.
     insts: usize,
-    /// How many lines a region has at most that is not cut.
+    /// The largest number of instructions of a region without a cut.
     uncut: usize,
     registers: usize,
 }
@@ -55,7 +55,7 @@ fn assert_native_when_cut(
     registers: usize,
     points: &[Vec<f64>],
 ) -> usize {
-    // Where code stands does not matter.
+    // The placement of code does not matter.
     let profile = block_profile(graph, points.get(..1).unwrap_or_default());
     let schedule = schedule_with_profile(graph, profile.as_ref()).unwrap();
     let kernel = schedule.compile_with(cuts, registers).unwrap();
@@ -63,7 +63,7 @@ fn assert_native_when_cut(
     let mut found = vec![0.0; kernel.outputs()];
     let mut values = 0;
     for point in points {
-        // What is in the buffer does not matter.
+        // The content of the buffer does not matter.
         scratch.iter_mut().zip(1..).for_each(|(slot, i)| *slot = f64::from(i) * 1e5);
         let (active, inactive) = point.split_at(graph.active);
         let result = kernel.run(active, inactive, &mut scratch, &mut found);
@@ -121,7 +121,7 @@ fn deep_graphs_agree_with_the_interpreter() {
     assert_random(shape, 3, 8);
 }
 
-/// Also before lines at which nothing can be cut.
+/// Cuts are also requested at instructions that do not allow one.
 #[test]
 fn code_that_is_cut_anywhere_agrees_with_the_interpreter() {
     let mut random = Random::new(5);
@@ -163,8 +163,8 @@ b3:
     let graph = parse(text).unwrap();
     let plan = plan(&schedule(&graph).unwrap(), &[], REGISTERS);
     assert_eq!((plan.functions.len(), plan.blocks.len()), (1, 4));
-    // Two inputs and an output: the node that is used across is kept, too, since
-    // a longer side might need its register.
+    // Two inputs and an output: the node that is live across the region has a slot, too, since a
+    // longer arm might need its register.
     let memory = |step: &&Step| !matches!(step, Step::Compute(_));
     let steps = plan.blocks.iter().flat_map(|block| &block.steps);
     assert_eq!(steps.filter(memory).count(), 4, "{plan:?}");
@@ -172,7 +172,7 @@ b3:
 }
 
 #[test]
-fn what_is_cut_goes_on_in_another_function() {
+fn code_continues_in_another_function_after_a_cut() {
     let mut random = Random::new(4);
     let shape = Shape { inputs: 3, items: 30, depth: 4, regions: 0.2, guards: 0.0, phis: 3 };
     let graph = graph(shape, &mut random);
@@ -186,7 +186,7 @@ fn what_is_cut_goes_on_in_another_function() {
 }
 
 #[test]
-fn all_of_a_side_that_no_run_takes_is_cold() {
+fn an_arm_that_no_profiled_run_takes_is_cold() {
     let text = "\
 graph active 1 inactive 0
 v1 = const 0
@@ -226,7 +226,7 @@ b6:
 }
 
 #[test]
-fn products_with_one_are_sums_of_the_same_bits() {
+fn fused_products_with_one_are_sums_of_the_same_bits() {
     let text = "\
 graph active 2 inactive 0
 v2 = const 1.0
@@ -274,7 +274,7 @@ fn far_apart() -> Graph {
 }
 
 #[test]
-fn words_far_in_the_buffers_are_those_that_are_meant() {
+fn large_offsets_address_the_right_words() {
     let graph = far_apart();
     let numbers = |from: f64| (0..300).map(|i| from + f64::from(i).sqrt()).collect();
     let points: Vec<Vec<f64>> = [0.0, -7.25, 1e9].map(numbers).into();

@@ -4,7 +4,7 @@ use crate::op::Op;
 use crate::programs::Random;
 use crate::ssa::{Block, Def, End, Graph, Item, Node, Region};
 
-/// A number that often is equal to others, and sometimes not finite.
+/// A number that is often equal to others, and sometimes not finite.
 pub(super) fn number(random: &mut Random) -> f64 {
     match random.below(12) {
         0 => f64::NAN,
@@ -14,18 +14,18 @@ pub(super) fn number(random: &mut Random) -> f64 {
     }
 }
 
-/// What graphs look like.
+/// The shape of graphs.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) inputs: usize,
-    /// How many items a block has at most.
+    /// The largest number of items of a block.
     pub(super) items: usize,
-    /// How deep blocks and regions are nested at most.
+    /// The largest depth of nested blocks and regions.
     pub(super) depth: usize,
     /// The probability that an item is a region, and that it is a guard.
     pub(super) regions: f64,
     pub(super) guards: f64,
-    /// How many φs a region has at most.
+    /// The largest number of φs of a region.
     pub(super) phis: usize,
 }
 
@@ -43,11 +43,11 @@ pub(super) fn graph(shape: Shape, random: &mut Random) -> Graph {
     graph
 }
 
-/// What is visible, but for what forward blocks make so.
+/// The visible nodes, but for those of replayed regions.
 #[derive(Clone)]
 struct Known {
     nodes: Vec<Node>,
-    /// Those that may be replayed.
+    /// The regions that may be replayed.
     regions: Vec<Region>,
 }
 
@@ -58,7 +58,7 @@ struct Generator<'a> {
 }
 
 impl Generator<'_> {
-    /// Fills in `block` and the tree below it, whose ends pass on `values` values.
+    /// Fills in `block` and the tree below it, whose ends return `values` values.
     fn block(
         &mut self,
         block: Block,
@@ -101,12 +101,12 @@ impl Generator<'_> {
                 return;
             }
         };
-        let sides = replayed.filter(|&(of_forward, _)| of_forward == condition);
-        let sides = sides.map_or([forward, forward], |(_, sides)| sides);
+        let arms = replayed.filter(|&(of_forward, _)| of_forward == condition);
+        let arms = arms.map_or([forward, forward], |(_, arms)| arms);
         let (then, otherwise) = (self.graph.new_block(), self.graph.new_block());
         self.graph.blocks[block].end = End::Branch { condition, then, otherwise };
-        for (side, forward) in [then, otherwise].into_iter().zip(sides) {
-            self.block(side, known.clone(), forward, values, depth + 1);
+        for (arm, forward) in [then, otherwise].into_iter().zip(arms) {
+            self.block(arm, known.clone(), forward, values, depth + 1);
         }
     }
 
@@ -173,7 +173,7 @@ impl Generator<'_> {
         known.nodes.push(node);
     }
 
-    /// A visible node, one of the latest more likely.
+    /// A visible node; later ones are more likely.
     fn recent(&mut self, known: &Known) -> Node {
         let count = known.nodes.len();
         let back = if self.random.chance(0.6) {
