@@ -21,7 +21,7 @@ use phis::differentiated_phis;
 use program::program;
 
 use crate::phi::{Applied, OpenLoop, Rule};
-use crate::pipeline::{Recording, branched};
+use crate::pipeline::{Recording, with_simple_branches};
 use crate::runtime::{Error, Recorded, RecordedWith};
 use crate::ssa::{Graph, Place};
 use dot::dot;
@@ -132,7 +132,7 @@ impl Explanation {
         let is_closed = closed.is_some();
         if let Some(closed) = closed {
             (applied, open) = (closed.applied, closed.open);
-            after = branched(display::display_form(&closed.graph), &mut applied);
+            after = with_simple_branches(display::display_form(&closed.graph), &mut applied);
         }
         let form = |Applied { rule, at, form }| Formula { rule, at, form: Notation::formula(form) };
         let mut formulas: Vec<Formula> = applied.into_iter().map(form).collect();

@@ -1,6 +1,8 @@
-//! The cost model: the time of loops, and of the closed forms and routines that replace them.
+//! The cost model: run times of loops, and of the closed forms and routines that replace them.
 //!
-//! All is in tenths of a nanosecond, as measured on the x86-64 server of the benchmarks.
+//! The unit is a tenth of a nanosecond, measured on the x86-64 server of the benchmarks. An
+//! iteration takes the larger of its throughput and of the latency of its loop-carried
+//! dependence chain.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -10,52 +12,51 @@ use crate::op::{Op, latency, throughput};
 use crate::ssa::fallback_loops;
 use crate::ssa::{Block, Def, End, Graph, Item, Node, Region};
 
-/// What an iteration of a loop takes besides its steps: counting, comparing, jumping.
+/// The overhead of an iteration: counting, comparing, jumping.
 const ITERATION: u64 = 8;
-/// Straight-line code, or the body of a loop, of more items does not stay in the cache for
-/// instructions between two runs; fetching it takes so much for each item.
+/// The size of straight-line code, or of a loop body, that stays in the instruction cache between
+/// two runs, in items; larger code adds the time to fetch each item.
 const MOST_CACHED: usize = 1 << 13;
 const FETCH: u64 = 4;
-/// Calling a routine: arguments and results through memory, and the branch on acceptance.
+/// The overhead of a routine: arguments and results through memory, and the branch on acceptance.
 const CALL: u64 = 300;
 /// An instruction of a coefficient program with its reverse step.
 const INSTRUCTION: u64 = 60;
-/// The same of a polynomial's program.
+/// An instruction of the program of a polynomial with its reverse step.
 const POLYNOMIAL_INSTRUCTION: u64 = 90;
 /// An instruction of a program for moments, which has no reverse step.
 const MOMENTS_INSTRUCTION: u64 = 50;
-/// An exponential in a program takes so many other instructions.
+/// The number of other instructions that an exponential takes as long as.
 const EXPONENTIAL: u64 = 16;
-/// One state by quotients, for each output.
+/// The power of a map of one state, which is a quotient, for each output.
 const QUOTIENTS: u64 = 900;
-/// A level of binary powering with its reverse step, by the number of states.
+/// A level of binary powering with its reverse step, for each number of states.
 const LEVEL: [u64; 6] = [250, 1_000, 2_300, 4_600, 8_200, 13_500];
 
-/// A loop of fewer iterations takes more than its straight-line code.
+/// The trip count below which straight-line code is faster than a loop.
 pub(crate) const LEAST_ROLLED_TRIPS: u32 = 32;
-/// So does one whose straight-line code has fewer steps, if iterations can overlap: up to twice as
-/// much.
+/// The number of steps below which straight-line code is faster than a loop whose iterations can
+/// overlap, by up to a factor of two.
 pub(crate) const LEAST_ROLLED_STEPS: u64 = 512;
 
-/// What an iteration takes, without the loops in it.
+/// The time of an iteration, without the loops in it.
 #[derive(Clone, Copy, Default)]
 struct Iteration {
-    /// All steps, if they are independent.
+    /// The throughput of all steps, if they are independent.
     steps: u64,
-    /// The same in the reverse sweep.
+    /// The additional throughput of their reverse sweep.
     sweep: u64,
-    /// The latency of the loop-carried dependence chain per iteration; with that of the reverse
-    /// sweep.
+    /// The latency of the loop-carried dependence chain; with that of its reverse sweep.
     chain: u64,
     chain_with_sweep: u64,
 }
 
-/// Latencies of a chain of dependent steps, and with those of the reverse sweep.
+/// The latency of a chain of dependent steps; with that of its reverse sweep.
 type Depth = (u64, u64);
 
-/// What `op` adds to a chain: additions and multiplications three quarters of what they take
-/// alone, with loads and stores around them.
-fn link(op: Op) -> u64 {
+/// The latency of `op` in a chain. Additions and multiplications overlap with the loads and stores
+/// around them and count three quarters.
+fn chain_latency(op: Op) -> u64 {
     match latency(op) {
         cheap @ ..=12 => cheap * 3 / 4,
         other => other,
@@ -63,10 +64,10 @@ fn link(op: Op) -> u64 {
 }
 
 impl Iteration {
-    /// Of `blocks`, the body of `region`, a loop, or straight-line code; all branches are taken.
+    /// The time of `blocks`, the body of `region`, a loop, or straight-line code, with all arms.
     fn of(graph: &Graph, region: Option<Region>, blocks: &[Block]) -> Iteration {
-        /// A recurrence through several entry φs repeats after several iterations: the chain is
-        /// averaged over so many.
+        /// The number of iterations over which the chain is averaged: a recurrence through several
+        /// entry φs has its period.
         const ROUNDS: u64 = 4;
         let items = || blocks.iter().flat_map(|&block| &graph.blocks[block].items);
         let (mut all, mut uses) = (Iteration::default(), HashMap::<Node, u32>::new());
@@ -134,14 +135,14 @@ impl Iteration {
         (ITERATION + self.steps + self.sweep).max(self.chain_with_sweep)
     }
 
-    /// Whether iterations cannot overlap. Additions alone can be done in any order, and have no
-    /// chain in the reverse sweep.
+    /// True if iterations cannot overlap. Additions alone can be reordered, and have no chain in
+    /// the reverse sweep.
     fn is_chained(self) -> bool {
         self.chain_with_sweep > self.steps + self.sweep && self.chain_with_sweep > self.chain
     }
 }
 
-/// The depth of `node`, where an operand depends on what the loop carries.
+/// The depth of `node` in the chain, if an operand is loop-carried.
 fn depth(
     graph: &Graph,
     depths: &HashMap<Node, Depth>,
@@ -152,17 +153,23 @@ fn depth(
     let depth = |arg: &Node| {
         let &(forward, both) = depths.get(arg)?;
         // Adjoints of several uses are added up.
-        let added = if uses.get(arg).is_some_and(|&uses| uses > 1) { link(Op::Add) } else { 0 };
+        let added =
+            if uses.get(arg).is_some_and(|&uses| uses > 1) { chain_latency(Op::Add) } else { 0 };
         Some((forward, both + added))
     };
     let before = graph.operands(node).iter().filter_map(depth);
     let (forward, both) = before.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))?;
     // An addition forwards the adjoint unchanged.
-    let back = if matches!(op, Op::Add | Op::Sub) { 0 } else { link(op).min(link(Op::Div)) };
-    Some((forward + link(op), both + link(op) + back))
+    let back = if matches!(op, Op::Add | Op::Sub) {
+        0
+    } else {
+        chain_latency(op).min(chain_latency(Op::Div))
+    };
+    Some((forward + chain_latency(op), both + chain_latency(op) + back))
 }
 
-/// The time of all iterations of `region`, or of the whole graph, without the loops `excluded`.
+/// The sum of `time` over all iterations of `region`, or of the whole graph, without the loops
+/// `excluded`.
 fn all_iterations(
     graph: &Graph,
     region: Option<Region>,
@@ -184,29 +191,29 @@ fn all_iterations(
     total
 }
 
-/// What `graph` takes with its reverse sweep, where all calls are accepted.
-pub(crate) fn whole(graph: &Graph) -> u64 {
+/// The time of `graph` with its reverse sweep, if all calls are accepted.
+pub(crate) fn time_with_sweep(graph: &Graph) -> u64 {
     all_iterations(graph, None, &fallback_loops(graph), Iteration::with_sweep)
 }
 
-/// The `time` of all iterations of `region`, a loop.
+/// The sum of `time` over all iterations of `region`, a loop.
 fn loop_time(graph: &Graph, region: Region, time: fn(Iteration) -> u64) -> u64 {
     all_iterations(graph, Some(region), &HashSet::new(), time)
 }
 
-/// Short loops.
+/// The loops of a graph that are short.
 #[derive(Default)]
 pub(crate) struct ShortLoops {
-    /// Those whose straight-line code takes less than the loop.
+    /// Those that are faster as straight-line code.
     pub(crate) loops: Vec<Region>,
-    /// Whether there are others, which may be left in each iteration.
+    /// True if there are others, with data-dependent exits.
     pub(crate) others: bool,
-    /// The steps of all code with these loops as straight-line code.
+    /// The number of steps of the graph with `loops` as straight-line code.
     pub(crate) steps: u64,
 }
 
-/// The loops of `graph` that are faster as straight-line code. Versions of loops that hardly ever
-/// run are not.
+/// The loops of `graph` that are faster as straight-line code, without fallback versions, which
+/// rarely run.
 pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
     let (fallback, mut short) = (fallback_loops(graph), ShortLoops::default());
     let (mut order, mut pending) = (Vec::new(), vec![graph.root()]);
@@ -249,7 +256,7 @@ fn size(graph: &Graph, blocks: &[Block]) -> u64 {
     blocks.iter().map(|&block| graph.blocks[block].items.len() as u64).sum()
 }
 
-/// What a call of `routine` takes.
+/// The time of a call of `routine`.
 fn routine(routine: &Routine) -> u64 {
     match routine {
         Routine::AffinePower(power) => affine_power(power),
@@ -260,7 +267,7 @@ fn routine(routine: &Routine) -> u64 {
     }
 }
 
-/// The number of instructions of `program`, exponentials by what they take.
+/// The number of instructions of `program`, with exponentials weighted.
 fn instructions(program: &Program) -> u64 {
     let weight = |instruction: &Instruction| match instruction {
         Instruction::Apply(Op::Exp, _) => EXPONENTIAL,
@@ -280,13 +287,13 @@ fn affine_power(routine: &AffinePower) -> u64 {
         1 if !program.has_powers() => QUOTIENTS,
         _ => powering(routine.map(), routine.trips()),
     };
-    // One half of each is its reverse step, which each output has.
+    // One half is the forward part, the other half the reverse step of each output.
     CALL + (coefficients + power) * (1 + routine.outputs().len() as u64) / 2
 }
 
-/// What the power of a map takes.
+/// The time of the power of a map.
 fn powering(map: &AffineMap, trips: Trips) -> u64 {
-    /// The trip count that is assumed where it is known only in a call.
+    /// The trip count that is assumed if it is known in a call only.
     const ASSUMED_TRIPS: u64 = 100;
     let trips = match trips {
         Trips::Constant(count) => count,
@@ -296,12 +303,12 @@ fn powering(map: &AffineMap, trips: Trips) -> u64 {
     LEVEL[map.states().saturating_sub(1).min(LEVEL.len() - 1)] * levels
 }
 
-/// Whether `closed` is less than `open` by more than the model's usual error, an eighth.
+/// True if `closed` is less than `open` by more than the error of the model, an eighth.
 fn is_less(closed: u64, open: u64) -> bool {
     closed.saturating_add(closed / 8) < open
 }
 
-/// Whether closed forms by these routines take less than `region`, a loop.
+/// True if closed forms by these routines take less time than `region`, a loop.
 pub(crate) fn is_worth_closing<'a>(
     graph: &Graph,
     region: Region,
@@ -310,8 +317,8 @@ pub(crate) fn is_worth_closing<'a>(
     is_less(routines.map(affine_power).sum(), loop_time(graph, region, Iteration::with_sweep))
 }
 
-/// The same after a loop that stays, without its reverse sweep, to find its trip count: unless it
-/// `is_counted`, that is half of the largest as a rule.
+/// As [`is_worth_closing`] after a loop that stays to find its trip count: the closed forms
+/// replace its reverse sweep. Unless it `is_counted`, half of the largest trip count is assumed.
 pub(crate) fn is_worth_closing_after<'a>(
     graph: &Graph,
     region: Region,
@@ -324,8 +331,8 @@ pub(crate) fn is_worth_closing_after<'a>(
     is_less(routines.map(affine_power).sum(), likely)
 }
 
-/// Whether closed forms of so many additions and multiplications, and by these routines, take less
-/// than `region`, a loop; `before` is their share of what is computed before loops around.
+/// True if closed forms of so many additions and multiplications, and by these routines, take less
+/// time than `region`, a loop. `before` is their share of what is computed before loops around.
 pub(crate) fn is_worth_folding<'a>(
     graph: &Graph,
     region: Region,
@@ -337,17 +344,16 @@ pub(crate) fn is_worth_folding<'a>(
     is_less(all.saturating_add(before), loop_time(graph, region, Iteration::with_sweep))
 }
 
-/// What it takes to go over the data of `region`, a loop of so many iterations, once in `passes`
-/// loops without a reverse sweep that take about as many steps, and call `moments` in each
-/// iteration.
-pub(crate) fn over_data(
+/// The time of `passes` loops over the data of `region`, a loop with `count` iterations, without a
+/// reverse sweep and with about as many steps, with a call of `moments` in each iteration.
+pub(crate) fn data_passes(
     graph: &Graph,
     region: Region,
     passes: u64,
     count: u64,
     moments: Option<&Routine>,
 ) -> u64 {
-    // Each moment takes an addition, and the steps that its coefficient is made of.
+    // Each moment takes an addition and the steps of its coefficient.
     const MORE_STEPS: u64 = 2;
     let calls = moments.map_or(0, routine).saturating_mul(count);
     calls.saturating_add(

@@ -1,7 +1,9 @@
-//! From a recorded graph to a kernel: the order of the passes (`passes`), the cost model that
-//! decides between forms of loops (`cost`), and what users choose (`options`).
+//! From a recorded graph to a kernel: the tables of passes (`passes`), the choice between forms of
+//! loops (`loop_forms`) by a cost model (`cost`), options, and reasons why there is no kernel
+//! (`refusal`).
 
 pub(crate) mod cost;
+mod loop_forms;
 mod options;
 mod passes;
 mod purpose;
@@ -9,6 +11,6 @@ mod refusal;
 
 pub(crate) use options::Options;
 pub use options::{Limits, LoopForm, Numerics, Tuning};
-pub(crate) use passes::{Coarsened, Primal, Recording, branched, coarsen, primal};
+pub(crate) use passes::{Coarsened, Primal, Recording, coarsen, primal, with_simple_branches};
 pub use purpose::Purpose;
 pub use refusal::Refusal;

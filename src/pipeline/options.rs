@@ -1,4 +1,4 @@
-//! What users choose: numerics, limits, the form of loops, and when to compile.
+//! Options: numerics, limits, the form of loops, and the time of compilation.
 
 /// The promise of kernels about rounding, see
 /// [`TapeBuilder::numerics`](crate::TapeBuilder::numerics).
@@ -19,21 +19,20 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Numerics {
-    /// Kernels may add up and share in another order than the tape, multiply and add
-    /// in one rounding where nothing is decided by it, and compute formulas in other
-    /// forms. The result is about as close to the true derivative as the tape's, and a
-    /// finite result never becomes NaN or infinite. Where a step on the way has no
-    /// derivative (the root in `x.sqrt() * x.sqrt()` at 0), that of another form may be
-    /// returned.
+    /// Kernels may reorder additions, share subexpressions, fuse multiplications with additions
+    /// where no comparison depends on it, and use other forms of a formula. The result is about
+    /// as close to the true derivative as the tape's, and a finite result never becomes NaN or
+    /// infinite. If a step has no derivative (the root in `x.sqrt() * x.sqrt()` at 0), the
+    /// derivative may be that of another form.
     #[default]
     Real,
-    /// Kernels return the tape's value and gradient bit for bit (NaN as some NaN). So the tape
-    /// adds up in the same order in all calls, which it does not do with [`Numerics::Real`]:
-    /// there it leaves out the marks of annotated functions where there is nothing to record.
+    /// Kernels return the tape's value and gradient bit for bit (any NaN counts as NaN). So the
+    /// tape adds up in the same order in all calls; with [`Numerics::Real`] it omits the marks
+    /// of annotated functions in calls that are not merged.
     Exact,
 }
 
-/// How a kernel computes a loop.
+/// The form of a loop in a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopForm {
     /// In closed form, if there is one.
@@ -44,22 +43,22 @@ pub enum LoopForm {
     Unrolled,
 }
 
-/// The sizes and forms that the pipeline works with. They change times, not results, so they are
+/// The sizes and forms that the pipeline uses. They change run times, not results, so they are
 /// for measurements and tests: the builder takes them with the feature `internals`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// The largest number of steps of a graph that are compiled together, but for a few; by
-    /// default 512. Values that cross from one such segment to another go through memory, but the
-    /// time to compile one grows faster than its size. `phigrad-bench soi` measures both.
+    /// The approximate largest number of steps of a graph that are compiled together; by default
+    /// 512. Values that are live from one such segment to another go through memory, but the
+    /// time to compile a segment grows faster than its size. `phigrad-bench soi` measures both.
     pub segment: usize,
-    /// Whether code is cut into segments where few values cross (the default), or at equal
-    /// distances.
+    /// True to cut code into segments where few values are live (the default), false to cut at
+    /// equal distances.
     pub reuse_aware: bool,
     /// The largest number of steps of a graph that are simplified together; by default 64. Rules
-    /// of simplification see a little beyond, and a larger segment takes longer for each of its
-    /// steps: `phigrad-bench simplify` measures that. 0 counts as 1.
+    /// match a few steps only, and a larger segment takes longer for each of its steps:
+    /// `phigrad-bench simplify` measures that. 0 counts as 1.
     pub simplified: usize,
-    /// The form of all loops; by default that which the cost model prices lowest.
+    /// The form of all loops; by default the cost model decides for each loop.
     pub loop_form: Option<LoopForm>,
 }
 
@@ -76,7 +75,7 @@ impl Default for Tuning {
     }
 }
 
-/// Bounds on what is kept and compiled. Beyond them the tape serves, and the
+/// Limits on recording and compiling. Beyond them the tape serves, and the
 /// [`Report`](crate::Report) says so.
 ///
 /// All are counts, so that a program does the same on every machine.
@@ -112,28 +111,26 @@ pub struct Limits {
     /// are kept, one for each thread that calls at the same time.
     pub trace_events: usize,
     /// The largest number of operations on all paths together that is recorded; by
-    /// default 2²³. What several paths share counts for each of them, because
-    /// each has a reverse sweep of its own.
+    /// default 2²³. An operation that several paths share counts for each of them, because
+    /// each path has a reverse sweep of its own.
     pub nodes: usize,
-    /// The largest number of operations that is compiled, when loops have been
-    /// made of what repeats itself; by default 2²¹. Beyond it a compilation would
-    /// take long: it is linear, but a few microseconds for each operation.
+    /// The largest number of operations that is compiled, after repetition has become loops;
+    /// by default 2²¹. Compile time is linear, with a few microseconds for each operation.
     pub compiled: usize,
-    /// The most numbers, of 8 bytes each, that a kernel keeps of the iterations of its
-    /// loops for the reverse sweep; by default 2²², 32 mebibytes. Each thread that calls
-    /// has a buffer for them. Beyond it the kernel keeps checkpoints and goes through the
-    /// iterations once more, so that it takes up to twice as long: of a loop of n
-    /// iterations it then keeps what about 2√n of them need. If that is still too much
-    /// there are checkpoints within checkpoints. A loop whose number of iterations depends
-    /// on the inputs counts with the most that it may have. Where nothing helps the tape
-    /// serves: if one loop reads what another, which has ended, computed in each iteration.
-    /// More than 2²⁷ counts as 2²⁷.
+    /// The largest number of values, of 8 bytes each, that the loops of a kernel save for the
+    /// reverse sweep; by default 2²², 32 mebibytes. Each thread that calls has a buffer for
+    /// them. Beyond the limit the kernel has checkpoints and runs iterations twice, which takes
+    /// up to twice as long: a loop of n iterations then saves about 2√n of them. If that is too
+    /// much, there are checkpoints within checkpoints. A loop with a trip count that depends on
+    /// the inputs counts with its largest one. Checkpoints are impossible if a loop reads the
+    /// values that an earlier loop has computed in each iteration; then the tape serves. More
+    /// than 2²⁷ counts as 2²⁷.
     pub saved_values: usize,
-    /// The largest number of paths that is compiled; by default 64. Calls on
-    /// further paths are served by the tape.
+    /// The largest number of paths that is compiled; by default 64. The tape serves calls on
+    /// further paths.
     pub paths: usize,
-    /// The largest number of input lengths that is recorded; by default 8. Calls
-    /// with further lengths are served by the tape.
+    /// The largest number of input lengths that is recorded; by default 8. The tape serves calls
+    /// with further lengths.
     pub specialisations: usize,
 }
 

@@ -1,7 +1,7 @@
-//! What kernels compute.
+//! The purpose of a kernel: value, gradient or both.
 
-/// What a kernel computes. A hot function gets a kernel for each purpose that it
-/// was called for, `compile` makes all three.
+/// The results of a kernel. A hot function gets a kernel for each purpose that it is called
+/// for; `compile` makes all three.
 ///
 /// # Examples
 ///

@@ -1,12 +1,12 @@
-//! Why there is no kernel.
+//! Refusals: reasons why there is no kernel.
 
 use crate::jit::CompileError;
 use crate::merge::MergeError;
 
-/// Why the tape serves although the function is hot.
+/// The reason why the tape serves although the function is hot.
 ///
-/// The gradients are right all the same; a refusal tells what to change to make
-/// them fast. Its `Display` is a sentence for people.
+/// The gradients are right all the same. A refusal names the limit or the place in the program to
+/// change for a kernel; its `Display` is a sentence for people.
 ///
 /// # Examples
 ///
@@ -15,7 +15,7 @@ use crate::merge::MergeError;
 ///
 /// use phigrad::{Refusal, Tape, Var};
 ///
-/// // Hidden state: each call does something else than the one before.
+/// // Hidden state: each call computes another function.
 /// let calls = Cell::new(0.0);
 /// let f = Tape::record(|x: &[Var]| x[0] * calls.replace(calls.get() + 1.0));
 /// f.grad(&[1.0])?;
@@ -32,28 +32,29 @@ pub enum Refusal {
     /// The graph could not be compiled; see [`CompileError`].
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// Regions that run the same code share no more of the paths through them.
+    /// Instances of one region no longer share the paths through them.
     #[error(
-        "regions that run the same code record each path one by one: to share what is known would \
-         take more than {limit} steps (Limits::nodes)"
+        "instances of the same region do not share their paths: sharing takes more than {limit} \
+         steps (Limits::nodes)"
     )]
     TooManyToShare {
         /// The limit.
         limit: usize,
     },
-    /// What is left of the graph when loops have been made is too large to compile.
-    #[error("what is to be compiled has {size} steps, more than {limit} (Limits::compiled)")]
+    /// The graph with its loops is too large to compile.
+    #[error("the graph to compile has {size} steps, more than {limit} (Limits::compiled)")]
     TooManyToCompile {
-        /// How many steps it has.
+        /// The number of its steps.
         size: usize,
         /// The limit.
         limit: usize,
     },
-    /// Of loops too much would have to be kept for the reverse sweep, also with
-    /// checkpoints.
-    #[error("the loops keep {words} numbers, more than {limit} (Limits::saved_values)")]
+    /// The loops would save too much for the reverse sweep, even with checkpoints.
+    #[error(
+        "the loops save {words} numbers for the reverse sweep, more than {limit} (Limits::saved_values)"
+    )]
     SavedValues {
-        /// How many numbers they keep at least.
+        /// The least number of values that they save.
         words: u64,
         /// The limit.
         limit: usize,
@@ -64,7 +65,7 @@ pub enum Refusal {
     /// No thread could be started to compile on.
     #[error("no thread could be started to compile on: {reason}")]
     Thread {
-        /// What the operating system says.
+        /// The message of the operating system.
         reason: String,
     },
     /// The function was called with more lengths of input than the limits allow.

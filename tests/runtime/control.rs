@@ -157,7 +157,7 @@ fn sides_too_many_to_share_are_told() {
     assert_eq!(run(10_000).refusals, []);
     let report = run(70);
     assert_eq!(report.refusals, [Refusal::TooManyToShare { limit: 70 }], "{report}");
-    assert!(report.to_string().contains("record each path one by one"), "{report}");
+    assert!(report.to_string().contains("do not share their paths"), "{report}");
 }
 
 #[test]

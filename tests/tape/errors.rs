@@ -149,7 +149,7 @@ fn every_refusal_has_its_message() {
         ),
         (Refusal::Compile(CompileError::Generator { reason: reason() }), "failed: the reason"),
         (Refusal::Compile(CompileError::TooLarge { size: 7 }), "7 nodes or outputs"),
-        (Refusal::Compile(CompileError::Scratch { words: 7 }), "keep 7 numbers"),
+        (Refusal::Compile(CompileError::Scratch { words: 7 }), "save 7 numbers"),
         (Refusal::Panicked, "please report this"),
         (
             Refusal::Thread { reason: reason() },

@@ -287,7 +287,7 @@ impl Hoist {
             MomentMethod::Expanded(..) => (2, None),
             MomentMethod::DoubleDouble(routine, _) => (1, Some(routine)),
         };
-        let once = cost::over_data(graph, region, passes, self.count, routine);
+        let once = cost::data_passes(graph, region, passes, self.count, routine);
         once.saturating_mul(2) / self.runs.max(1)
     }
 

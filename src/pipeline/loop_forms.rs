@@ -1,0 +1,154 @@
+//! The choice between forms of loops: closed form, loop, or straight-line code.
+
+use hashbrown::HashSet;
+
+use super::cost::{self, ShortLoops};
+use super::passes::{Pass, PrimalState, check, run};
+use super::{Options, Refusal};
+use crate::diff::reordered;
+use crate::loops::{RerollLimits, expand, fuse, reroll};
+use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, OpenReason, close};
+use crate::ssa::{Block, Folding, Graph, Nest, Region, most_steps, simplify, verify};
+
+/// The passes from the recorded graph to a graph with loops.
+const LOOP_PASSES: [Pass<RerollLimits>; 2] = [
+    Pass { name: "reroll", applies: |_| true, run: |graph, limits| reroll(&graph, *limits) },
+    Pass { name: "fold", applies: |_| true, run: |graph, _| simplify(&graph, Folding::Real) },
+];
+
+/// The limits for loops that are faster than their straight-line code.
+const LONG_LOOPS: RerollLimits = RerollLimits {
+    iterations: cost::LEAST_ROLLED_TRIPS,
+    weight: cost::LEAST_ROLLED_STEPS,
+    ..RerollLimits::DEFAULT
+};
+
+/// The recorded graph with the loops that `limits` allow.
+pub(super) fn with_loops(recorded: &Graph, mut limits: RerollLimits) -> Graph {
+    run(&LOOP_PASSES, recorded.clone(), &mut limits)
+}
+
+/// The recorded graph with those loops whose sweep adds up adjoints in the order of the tape,
+/// for [`Numerics::Exact`](super::Numerics::Exact).
+pub(super) fn rolled_in_order(recorded: &Graph, options: &Options) -> Result<Graph, Refusal> {
+    /// The order is checked in time proportional to loops times nodes.
+    const MAX_LOOPS: usize = 256;
+    // Values that regions carry are events of the tape, so regions are not taken apart.
+    let all = RerollLimits { threading: false, ..LONG_LOOPS };
+    // The second attempt is without data-dependent exits, which cannot be expanded.
+    for limits in [all, RerollLimits { exits: u32::MAX, ..all }] {
+        let mut graph = reroll(recorded, limits);
+        let loops = graph.regions.values().filter(|region| region.cycle.is_some());
+        if loops.count() > MAX_LOOPS {
+            break;
+        }
+        // Loops in another order are expanded until none is left.
+        loop {
+            check("reroll", &graph);
+            let others = reordered(&graph);
+            if others.is_empty() {
+                return Ok(graph);
+            }
+            if expanded_size(&graph, &others, options).is_err() {
+                break;
+            }
+            let Some(straight) = expand(&graph, &others) else { break };
+            graph = straight;
+        }
+    }
+    // Otherwise all loops, which the tracer has found, become straight-line code.
+    let loops = |region: &Region| recorded.regions[*region].cycle.is_some();
+    let loops: Vec<Region> = recorded.regions.keys().filter(loops).collect();
+    if loops.is_empty() {
+        return Ok(recorded.clone());
+    }
+    let size = expanded_size(recorded, &loops, options)?;
+    let refusal = Refusal::TooManyToCompile { size, limit: options.limits.compiled };
+    expand(recorded, &loops).ok_or(refusal)
+}
+
+/// The size of `graph` with `loops` as straight-line code, or the refusal to compile it.
+fn expanded_size(graph: &Graph, loops: &[Region], options: &Options) -> Result<usize, Refusal> {
+    let nest = Nest::of(graph);
+    let loops: HashSet<Region> = loops.iter().copied().collect();
+    let bound =
+        |region: Region| graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+    let times = |block: Block| {
+        let around = core::iter::successors(nest.block_loop(block), |&r| nest.loop_around(r));
+        let bounds = around.filter(|region| loops.contains(region)).map(bound);
+        bounds.fold(1, |all, bound| usize::saturating_mul(all, bound as usize))
+    };
+    let sizes =
+        graph.blocks.iter().map(|(block, data)| data.items.len().saturating_mul(times(block)));
+    let (size, limit) = (sizes.fold(0, usize::saturating_add), options.limits.compiled);
+    if size > limit { Err(Refusal::TooManyToCompile { size, limit }) } else { Ok(size) }
+}
+
+/// Replaces loops by closed forms, if there are any, and records formulas and open loops.
+pub(super) fn close_loops(graph: Graph, state: &mut PrimalState<'_>) -> Graph {
+    let closed = closed_forms(&graph, state.form.is_some());
+    state.open = closed.open;
+    state.for_values = closed.for_values;
+    // Without closed forms the loops stay as they were before fusion.
+    if closed.applied.is_empty() {
+        return graph;
+    }
+    state.applied = closed.applied;
+    closed.graph
+}
+
+/// The graph with closed forms; `always` includes those that cost more than their loops.
+pub(super) fn closed_forms(rolled: &Graph, always: bool) -> Closed {
+    let fused = fuse(rolled);
+    fused.iter().for_each(|fused| check("fuse", fused));
+    // Fusion repeats what several loops read, which must not cost more. In a release build an
+    // invalid result is dropped: the loops without fusion give the right kernel, too.
+    let steps = |graph: &Graph| most_steps(graph, |_| 1);
+    let fused = fused.filter(|fused| steps(fused) <= steps(rolled) && verify(fused).is_ok());
+    let fused = fused.as_ref().unwrap_or(rolled);
+    let closed = close(fused, CloseLimits { always, ..CloseLimits::DEFAULT });
+    check("close", &closed.graph);
+    closed
+}
+
+/// Expands short loops, or returns the recorded graph with long loops alone if that costs less:
+/// then there are no closed forms.
+pub(super) fn expand_short_loops(graph: Graph, state: &mut PrimalState<'_>) -> Graph {
+    let (graph, is_open) = expanded(graph, state.recorded);
+    if is_open {
+        for Applied { at, .. } in state.applied.drain(..) {
+            if state.open.iter().all(|known: &OpenLoop| known.at != at) {
+                state.open.push(OpenLoop { at, reasons: vec![OpenReason::Cost] });
+            }
+        }
+        state.for_values = None;
+    }
+    graph
+}
+
+/// `graph` with its short loops as straight-line code, and false. If that code is large, or
+/// short loops have data-dependent exits, the `recorded` graph with long loops alone may cost
+/// less; then returns that, and true.
+fn expanded(graph: Graph, recorded: &Graph) -> (Graph, bool) {
+    /// The size of code from which on the costs are compared.
+    const LARGE: u64 = 1 << 12;
+    let ShortLoops { loops, others, steps } = cost::short_loops(&graph);
+    let straight = |graph: Graph| match expand(&graph, &loops) {
+        Some(straight) => simplify(&straight, Folding::Real),
+        None => graph,
+    };
+    if !others && steps <= LARGE {
+        return (straight(graph), false);
+    }
+    let long = with_loops(recorded, LONG_LOOPS);
+    let size = long.blocks.values().map(|block| block.items.len() as u64).sum::<u64>();
+    if 2 * size < steps {
+        return (long, true);
+    }
+    let straight = straight(graph);
+    if cost::time_with_sweep(&long) < cost::time_with_sweep(&straight) {
+        (long, true)
+    } else {
+        (straight, false)
+    }
+}
