@@ -9,8 +9,8 @@ use crate::trace::Var;
 /// component must agree with a central difference of the values.
 ///
 /// The difference is extrapolated from halved steps (Richardson), which also
-/// tells how good it is; where the function jumps or bends near the point the
-/// check says so and does not guess.
+/// gives an error estimate. If the function jumps or bends near the point, the
+/// check returns [`GradientError::Rough`].
 ///
 /// # Examples
 ///
@@ -31,14 +31,14 @@ use crate::trace::Var;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradientCheck {
-    /// How many directions are tried.
+    /// The number of directions.
     pub directions: usize,
     /// The seed of the directions.
     pub seed: u64,
-    /// The first step; a step of order 1 over the scale of the function's
-    /// features, divided by a hundred, is good.
+    /// The first step; a hundredth of the length scale on which the function changes
+    /// is good.
     pub step: f64,
-    /// How far component and difference may be apart.
+    /// The largest difference between component and estimate.
     pub tolerance: Tolerance,
 }
 
@@ -49,7 +49,7 @@ impl Default for GradientCheck {
     }
 }
 
-/// Why a gradient was not confirmed.
+/// The reason why a gradient was not confirmed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GradientError {
@@ -66,14 +66,14 @@ pub enum GradientError {
         /// The component of the gradient.
         found: f64,
     },
-    /// The values do not tell: they jump, bend or are not finite near the point.
+    /// The values jump, bend or are not finite near the point, so there is no estimate.
     #[error("along {direction:?} the values are not smooth; their rate is {rate:?} ± {spread:?}")]
     Rough {
         /// The direction, of length 1.
         direction: Vec<f64>,
         /// The best estimate of the rate of change.
         rate: f64,
-        /// How far estimates are apart.
+        /// The distance between estimates.
         spread: f64,
     },
     /// The gradient has another length than the point.
@@ -89,12 +89,11 @@ pub enum GradientError {
     Call(#[from] Error),
 }
 
-/// How often the step is halved.
+/// The number of times that the step is halved.
 const HALVINGS: usize = 6;
 
 impl GradientCheck {
-    /// Checks the gradient of a recorded function at `x`, whoever serves the
-    /// calls, tape or kernel.
+    /// Checks the gradient of a recorded function at `x`, from tape or kernel.
     ///
     /// # Errors
     ///
@@ -150,9 +149,9 @@ impl GradientCheck {
                 let moved: Vec<f64> = x.iter().zip(&direction).map(|(x, d)| x + t * d).collect();
                 value(&moved)
             };
-            let Slope { rate, spread, bend } = slope(along, self.step)?;
+            let Derivative { rate, spread, bend } = derivative(along, self.step)?;
             let Tolerance { relative, absolute } = self.tolerance;
-            // In this form NaN is rough, too.
+            // NaN compares false, so it is rough.
             let smooth = spread.max(bend) <= absolute + relative * rate.abs();
             if !smooth {
                 return Err(GradientError::Rough { direction, rate, spread });
@@ -173,13 +172,13 @@ fn direction(random: &mut Random, count: usize) -> Vec<f64> {
     direction
 }
 
-/// What the values along a line tell about their rate of change.
+/// An estimate of a directional derivative.
 #[derive(Clone, Copy, Debug)]
-struct Slope {
+struct Derivative {
     rate: f64,
-    /// How far estimates of the rate are apart.
+    /// The distance between estimates of the rate.
     spread: f64,
-    /// Half of what the rate changes by at the point itself, if it does.
+    /// Half of the jump of the rate at the point itself, if there is one.
     bend: f64,
 }
 
@@ -188,11 +187,11 @@ struct Slope {
 /// Central differences with halved steps, extrapolated by Neville's scheme
 /// (C. J. F. Ridders, "Accurate computation of F'(x) and F'(x)F''(x)", 1982).
 /// Of all entries of the table the one closest to its two neighbours is taken.
-fn slope(mut f: impl FnMut(f64) -> Result<f64, Error>, step: f64) -> Result<Slope, Error> {
+fn derivative(mut f: impl FnMut(f64) -> Result<f64, Error>, step: f64) -> Result<Derivative, Error> {
     let mut step = step;
     let middle = f(0.0)?;
     let mut above: Vec<f64> = Vec::new();
-    let mut best = Slope { rate: f64::NAN, spread: f64::INFINITY, bend: 0.0 };
+    let mut best = Derivative { rate: f64::NAN, spread: f64::INFINITY, bend: 0.0 };
     let mut largest = 0.0f64;
     for _ in 0..=HALVINGS {
         let (after, before) = (f(step)?, f(-step)?);
@@ -204,12 +203,12 @@ fn slope(mut f: impl FnMut(f64) -> Result<f64, Error>, step: f64) -> Result<Slop
             let entry = fine + (fine - coarse) / (power - 1.0);
             let spread = (entry - fine).abs().max((entry - coarse).abs());
             if spread <= best.spread {
-                best = Slope { rate: entry, spread, ..best };
+                best = Derivative { rate: entry, spread, ..best };
             }
             row.push(entry);
         }
-        // Symmetric differences do not see what happens at the point itself.
-        // Where the values are smooth this falls with the step.
+        // Symmetric differences do not depend on the value at the point itself. The second
+        // difference does; for smooth functions it decreases with the step.
         let bend = ((after - middle) + (before - middle)).abs() / (2.0 * step);
         let rounding = 4.0 * f64::EPSILON * middle.abs() / step;
         largest = largest.max(bend);
@@ -225,10 +224,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slopes_of_smooth_functions_are_accurate() {
-        let slope = slope(|t| Ok((3.0 + t).exp()), 1e-2).unwrap();
-        assert!(close(slope.rate, 3.0f64.exp(), Tolerance::new(1e-11, 0.0)), "{slope:?}");
-        assert!(slope.spread < 1e-9 && slope.bend == 0.0, "{slope:?}");
+    fn derivatives_of_smooth_functions_are_accurate() {
+        let derivative = derivative(|t| Ok((3.0 + t).exp()), 1e-2).unwrap();
+        assert!(close(derivative.rate, 3.0f64.exp(), Tolerance::new(1e-11, 0.0)), "{derivative:?}");
+        assert!(derivative.spread < 1e-9 && derivative.bend == 0.0, "{derivative:?}");
     }
 
     #[test]
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn jumps_and_bends_are_not_judged() {
+    fn jumps_and_bends_are_reported_as_rough() {
         let check = GradientCheck::default();
         let single = |x: f64| if x == 0.0 { 1.0 } else { x };
         let found = |f: fn(f64) -> f64, x| check.gradient(|x| Ok(f(x[0])), &[x], &[f64::NAN]);
@@ -258,7 +257,7 @@ mod tests {
         for f in [f64::floor, f64::abs, f64::ln, f64::sqrt] {
             assert!(matches!(found(f, 1e-5), Err(GradientError::Rough { .. })));
         }
-        // No step meets the single point.
+        // No step ends at the exceptional point.
         assert!(matches!(found(single, 1e-5), Err(GradientError::Mismatch { .. })));
     }
 

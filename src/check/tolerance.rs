@@ -1,11 +1,11 @@
 //! Tolerance: the one place that decides whether two numbers agree.
 
-/// How far two numbers may be apart.
+/// A bound on the difference of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// The part of the difference that grows with the larger of the two.
+    /// The relative part, a factor of the larger of the two.
     pub relative: f64,
-    /// The part that does not: what counts as nothing near zero.
+    /// The absolute part, for numbers near zero.
     pub absolute: f64,
 }
 
@@ -26,10 +26,10 @@ impl Tolerance {
     }
 }
 
-/// Whether `a` and `b` differ by no more than `tolerance`.
+/// True if `a` and `b` differ by at most `tolerance`.
 ///
 /// NaN agrees with NaN alone, and an infinity with itself alone. The difference
-/// is taken without its sign, so neither number counts as the right one.
+/// is taken without its sign, so the order of the numbers does not matter.
 ///
 /// # Examples
 ///
@@ -53,13 +53,13 @@ pub fn close(a: f64, b: f64, tolerance: Tolerance) -> bool {
     if a.is_infinite() || b.is_infinite() {
         return false;
     }
-    // Halves, because the difference of two large numbers may overflow.
+    // Halved, because the difference of two large numbers may overflow.
     let half_difference = (0.5 * a - 0.5 * b).abs();
     let larger = a.abs().max(b.abs());
     half_difference <= 0.5 * tolerance.absolute + 0.5 * tolerance.relative * larger
 }
 
-/// Whether `a` and `b` have the same bits, or are both some NaN: the promise of
+/// True if `a` and `b` have the same bits, or both are NaN: the guarantee of
 /// [`Numerics::Exact`](crate::Numerics::Exact).
 ///
 /// # Examples
@@ -82,7 +82,7 @@ mod tests {
     const TOLERANCE: Tolerance = Tolerance::new(1e-9, 1e-12);
     const NUMBERS: [f64; 9] = [0.0, 1.0, -1.0, 3.5e-7, 1e300, -1e300, f64::MAX, f64::MIN, 1e-200];
 
-    /// `number` with an error of `factor` times what is allowed.
+    /// `number` with an error of `factor` times the tolerance.
     fn off(number: f64, factor: f64) -> f64 {
         number + factor * (TOLERANCE.absolute + TOLERANCE.relative * number.abs())
     }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_agrees_with_its_like_alone() {
+    fn nan_and_infinities_agree_with_themselves_alone() {
         let numbers = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, f64::MAX, f64::MIN];
         let lax = Tolerance::new(1e300, f64::MAX);
         for (i, &a) in numbers.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! One call: by a kernel if there is one that does not pause and it knows the path, else by
-//! the tape.
+//! One call: a kernel serves if there is one that does not back off and has the path, else the
+//! tape.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -18,14 +18,14 @@ use crate::pipeline::{Numerics, Options};
 use crate::pipeline::{Purpose, Refusal};
 use crate::trace::{Adjoints, Detail, Inputs, Site, Tracer, Var, sweep};
 
-/// What both kinds of recorded function share: everything but the function.
+/// All of a recorded function but the function itself.
 pub(super) struct Core {
     options: Options,
-    made: Site,
-    /// Calls with a length of input beyond the limit.
-    beyond_limit: AtomicU64,
+    created_at: Site,
+    /// The number of calls with a length of input that has no specialisation.
+    unspecialised_calls: AtomicU64,
     specialisations: ArcSwap<SmallVec<[Arc<Specialisation>; 2]>>,
-    /// Taken to add a specialisation.
+    /// Locked to add a specialisation.
     adding: Mutex<()>,
     /// Buffers of earlier tape calls.
     workspaces: Mutex<Vec<Workspace>>,
@@ -53,11 +53,11 @@ thread_local! {
 }
 
 impl Core {
-    pub(super) fn new(options: Options, made: Site) -> Self {
+    pub(super) fn new(options: Options, created_at: Site) -> Self {
         Core {
             options,
-            made,
-            beyond_limit: AtomicU64::new(0),
+            created_at,
+            unspecialised_calls: AtomicU64::new(0),
             specialisations: ArcSwap::default(),
             adding: Mutex::new(()),
             workspaces: Mutex::new(Vec::new()),
@@ -104,15 +104,15 @@ impl Core {
         let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
         let limit = self.options.limits.trace_events;
         let Workspace { tracer, adjoints } = &mut workspace;
-        // Nobody learns from a call beyond the limit.
+        // A call without a specialisation is not merged.
         let detail = specialisation.as_ref().map_or(Detail::Untracked, |one| one.detail());
-        // Marks change the order in which adjoints are added up, so exact numerics have
-        // them always.
+        // Marks change the order in which adjoints are added up, so with exact numerics they are
+        // always recorded.
         tracer.detail(match self.options.numerics {
             Numerics::Exact => detail.max(Detail::Marks),
             Numerics::Real => detail,
         });
-        let result = tracer.run(f, inputs, limit, self.made).map(|trace| {
+        let result = tracer.run(f, inputs, limit, self.created_at).map(|trace| {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(sweep(&trace, adjoints));
             }
@@ -120,7 +120,7 @@ impl Core {
                 Some(specialisation) => {
                     specialisation.record((&trace, inputs), purpose, exit, &self.options);
                 }
-                None => _ = self.beyond_limit.fetch_add(1, Ordering::Relaxed),
+                None => _ = self.unspecialised_calls.fetch_add(1, Ordering::Relaxed),
             }
             trace.value()
         });
@@ -131,19 +131,19 @@ impl Core {
     /// Compiles everything recorded so far.
     pub(super) fn compile(&self) -> Result<(), Error> {
         let (mut compiled, mut refused) = (false, None);
-        // One that declines must not keep the others from being compiled.
+        // All specialisations are compiled, even after a refusal of one of them.
         for specialisation in self.specialisations.load().iter() {
             match specialisation.compile_now(&self.options) {
                 Ok(recorded) => compiled |= recorded,
                 Err(refusal) => refused = refused.or(Some(refusal)),
             }
         }
-        if refused.is_none() && !compiled && self.beyond_limit.load(Ordering::Relaxed) > 0 {
+        if refused.is_none() && !compiled && self.unspecialised_calls.load(Ordering::Relaxed) > 0 {
             let limit = self.options.limits.specialisations;
             refused = Some(Refusal::TooManyLengths { limit });
         }
         match refused {
-            Some(refusal) => Err(Kind::Refused(refusal).into()),
+            Some(refusal) => Err(Kind::NotCompiled(refusal).into()),
             None if compiled => Ok(()),
             None => Err(Kind::Unrecorded.into()),
         }
@@ -155,16 +155,16 @@ impl Core {
         for specialisation in specialisations.iter() {
             specialisation.report(&mut report, &self.options);
         }
-        let beyond_limit = self.beyond_limit.load(Ordering::Relaxed);
-        if beyond_limit > 0 {
-            report.tape_calls += beyond_limit;
+        let unspecialised_calls = self.unspecialised_calls.load(Ordering::Relaxed);
+        if unspecialised_calls > 0 {
+            report.tape_calls += unspecialised_calls;
             let limit = self.options.limits.specialisations;
             report.refusals.push(Refusal::TooManyLengths { limit });
         }
         report
     }
 
-    /// What was recorded of the length of input that was called most.
+    /// The recording for the length of input with the most calls.
     pub(super) fn recording(&self) -> Result<Recording, Error> {
         let mut most: Option<(u64, Arc<Specialisation>)> = None;
         for specialisation in self.specialisations.load().iter() {
@@ -177,7 +177,7 @@ impl Core {
         match recording {
             Ok(Some(recording)) => Ok(recording),
             Ok(None) => Err(Kind::Unrecorded.into()),
-            Err(refusal) => Err(Kind::Refused(refusal).into()),
+            Err(refusal) => Err(Kind::NotCompiled(refusal).into()),
         }
     }
 
@@ -206,7 +206,7 @@ impl Core {
     }
 }
 
-/// The one for the lengths of `inputs`.
+/// The specialisation for the lengths of `inputs`.
 fn find<'a>(
     specialisations: &'a [Arc<Specialisation>],
     inputs: Inputs<'_>,
@@ -215,8 +215,7 @@ fn find<'a>(
     specialisations.iter().find(|s| s.active == active && s.inactive == inactive)
 }
 
-/// Runs the kernel, unless there is none or it is not worth a try. Writes nothing unless it
-/// succeeds.
+/// Runs the kernel, unless there is none or it backs off. Writes to `gradient` on success only.
 fn run_kernel(
     specialisation: &Specialisation,
     inputs: Inputs<'_>,
@@ -225,7 +224,7 @@ fn run_kernel(
 ) -> Option<Result<f64, KernelExit>> {
     let installed = specialisation.kernel(purpose);
     let installed = installed.as_deref()?;
-    if installed.pauses() {
+    if installed.is_backing_off() {
         return None;
     }
     let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
@@ -236,9 +235,9 @@ fn run_kernel(
     }
     let outputs = &mut outputs[..count];
     let result = match installed.kernel.run(inputs.active, inputs.inactive, scratch, outputs) {
-        Err(RunError::SideExit | RunError::Shape) => Err(ExitReason::Unseen),
-        // It passes on zero adjoints where the sweep does not, and its rewrites assume
-        // finite numbers, so only the tape's NaN or infinity counts.
+        Err(RunError::SideExit | RunError::Shape) => Err(ExitReason::SideExit),
+        // A kernel multiplies zero adjoints, which the sweep skips, and its rewrites assume
+        // finite numbers, so the tape decides what is NaN or infinite.
         Ok(_) if !all_finite(outputs) => Err(ExitReason::NonFinite),
         Ok(()) => {
             if purpose != Purpose::Value {
@@ -249,15 +248,15 @@ fn run_kernel(
         }
     };
     let result = result.map_err(|reason| {
-        installed.missed();
-        KernelExit { known: installed.known, reason }
+        installed.record_miss();
+        KernelExit { graph_version: installed.graph_version, reason }
     });
-    // Where the thread is ending there is nothing to keep them for.
+    // In a thread that is ending the buffers are dropped.
     let _ = BUFFERS.try_with(|kept| kept.set(buffers));
     Some(result)
 }
 
-/// Without an early exit, so that it is vectorised.
+/// True if all numbers are finite; without an early exit, so that the loop is vectorised.
 fn all_finite(numbers: &[f64]) -> bool {
     const EXPONENT: u64 = 0x7ff0_0000_0000_0000;
     numbers.iter().fold(true, |all, x| all & (x.to_bits() & EXPONENT != EXPONENT))

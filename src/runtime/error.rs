@@ -5,9 +5,9 @@ use crate::pipeline::Refusal;
 use crate::ssa::Place;
 use crate::trace::TraceError;
 
-/// Why a call gave no result.
+/// The reason why a call has no result.
 ///
-/// What went wrong is asked by predicates; the text is for people and may change.
+/// Predicates tell the kind of error; the text is for people and may change.
 ///
 /// # Examples
 ///
@@ -30,18 +30,18 @@ pub(super) enum Kind {
     #[error(transparent)]
     Trace(#[from] TraceError),
     #[error("not compiled: {0}")]
-    Refused(Refusal),
-    #[error("not compiled: nothing has been recorded yet; call grad or eval first")]
+    NotCompiled(Refusal),
+    #[error("not compiled: nothing has been recorded yet; call `grad` or `eval` first")]
     Unrecorded,
 }
 
 impl Error {
-    /// Whether a slice had the wrong length. For an example see [`Error`].
+    /// True if a slice has the wrong length. For an example see [`Error`].
     pub fn is_shape(&self) -> bool {
         matches!(self.0, Kind::Shape { .. })
     }
 
-    /// Whether the function used a `Var` of another call or recording.
+    /// True if the function used a `Var` of another call or recording.
     ///
     /// # Examples
     ///
@@ -50,7 +50,7 @@ impl Error {
     ///
     /// use phigrad::{Tape, Var};
     ///
-    /// // Keeps a Var from one call to the next.
+    /// // Stores a Var in one call and uses it in the next.
     /// let kept = Cell::new(Var::from(1.0));
     /// let f = Tape::record(|x: &[Var]| x[0] * kept.replace(x[0]));
     /// assert_eq!(f.grad(&[3.0])?, [1.0]);
@@ -61,14 +61,14 @@ impl Error {
         matches!(self.0, Kind::Trace(TraceError::ForeignVar { .. }))
     }
 
-    /// Whether the call took more operations than
+    /// True if the call took more operations than
     /// [`Limits::trace_events`](crate::Limits::trace_events) allows. For an
     /// example see [`TapeBuilder::limits`](crate::TapeBuilder::limits).
     pub fn is_too_long(&self) -> bool {
         matches!(self.0, Kind::Trace(TraceError::TooLong { .. }))
     }
 
-    /// Whether `compile` declined; the text says why, and so does
+    /// True if `compile` made no kernel; the text gives the reason, and so does
     /// [`Report::refusals`](crate::Report::refusals).
     ///
     /// # Examples
@@ -80,11 +80,11 @@ impl Error {
     /// assert!(f.compile().unwrap_err().is_refused()); // No call has been made yet.
     /// ```
     pub fn is_refused(&self) -> bool {
-        matches!(self.0, Kind::Refused(_) | Kind::Unrecorded)
+        matches!(self.0, Kind::NotCompiled(_) | Kind::Unrecorded)
     }
 
-    /// The place in the user's source where it went wrong, if there is one: the
-    /// operation that used a foreign `Var` or was one too many.
+    /// The place of the error in the user's source, if there is one: the operation that used
+    /// a foreign `Var` or exceeded the limit.
     ///
     /// # Examples
     ///
@@ -102,8 +102,8 @@ impl Error {
             Kind::Trace(
                 TraceError::ForeignVar { used: site, .. } | TraceError::TooLong { at: site, .. },
             ) => Some(Place::new(site.file(), site.line(), site.column())),
-            Kind::Refused(Refusal::Path(MergeError::Divergent { at })) => Some(at.clone()),
-            Kind::Shape { .. } | Kind::Refused(_) | Kind::Unrecorded => None,
+            Kind::NotCompiled(Refusal::Path(MergeError::Divergent { at })) => Some(at.clone()),
+            Kind::Shape { .. } | Kind::NotCompiled(_) | Kind::Unrecorded => None,
         }
     }
 }

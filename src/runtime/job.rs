@@ -1,4 +1,4 @@
-//! A compilation: takes on the kernels that are stale, makes them and installs them.
+//! A compilation: makes the kernels that are out of date and installs them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
-use super::profile::{Forms, Known, Profile};
+use super::profile::{ClosedForms, GraphVersion, Profile};
 use super::report::KernelReport;
 use super::specialisation::{Installed, Specialisation};
 use crate::pipeline::Options;
@@ -14,8 +14,7 @@ use crate::pipeline::{Coarsened, Primal, coarsen, primal};
 use crate::pipeline::{Purpose, Refusal};
 use crate::ssa::{Graph, most_steps};
 
-/// A compilation under way; at its end, however it comes, those who wait for it
-/// go on.
+/// A compilation under way. Its end, also by a panic, wakes the threads that wait for it.
 pub(super) struct Job {
     specialisation: Arc<Specialisation>,
     graph: Arc<Graph>,
@@ -23,19 +22,20 @@ pub(super) struct Job {
     version: u64,
     generation: usize,
     kernels: SmallVec<[Purpose; 3]>,
-    /// The inputs of runs that added something.
+    /// The inputs of profiling runs.
     profiling_inputs: Vec<Arc<[f64]>>,
 }
 
 impl Job {
-    /// Takes on those kernels that are stale, of the purposes that are wanted.
+    /// Starts a compilation of the kernels for `requested` purposes that are out of date.
     pub(super) fn start(
         specialisation: &Arc<Specialisation>,
         mut profile: MutexGuard<'_, Profile>,
-        wanted: impl FnOnce(&Profile) -> [bool; 3],
+        requested: impl FnOnce(&Profile) -> [bool; 3],
     ) -> Self {
-        let wanted = wanted(&profile);
-        let is_stale = |&purpose: &Purpose| wanted[purpose as usize] && profile.is_stale(purpose);
+        let requested = requested(&profile);
+        let is_stale =
+            |&purpose: &Purpose| requested[purpose as usize] && profile.is_stale(purpose);
         let kernels = Purpose::ALL.into_iter().filter(is_stale).collect();
         profile.compiling = true;
         profile.taped_events = 0;
@@ -54,34 +54,37 @@ impl Job {
     pub(super) fn run(self, options: &Options) {
         let mut made = None;
         for &purpose in &self.kernels {
-            // Nobody is left to call a kernel.
+            // The function has been dropped.
             if Arc::strong_count(&self.specialisation) == 1 {
                 return;
             }
             let (primal, shared) = made.get_or_insert_with(|| {
                 let start = Instant::now();
-                let primal = unwound(|| primal(&self.graph, options));
+                let primal = catch_panic(|| primal(&self.graph, options));
                 if let Ok(primal) = &primal {
-                    self.note_forms(primal);
+                    self.note_closed_forms(primal);
                 }
                 (primal, start.elapsed())
             });
             let start = Instant::now();
             let result = match &primal {
-                Ok(primal) => unwound(|| coarsen(primal, purpose, options, &self.profiling_inputs)),
+                Ok(primal) => {
+                    catch_panic(|| coarsen(primal, purpose, options, &self.profiling_inputs))
+                }
                 Err(refusal) => Err(refusal.clone()),
             };
             self.install(purpose, result, *shared + start.elapsed());
         }
     }
 
-    /// Keeps what φ-calculus came to, for the report.
-    fn note_forms(&self, primal: &Primal) {
+    /// Stores the closed forms and open loops for the report.
+    fn note_closed_forms(&self, primal: &Primal) {
         let Some(mut profile) = self.profile() else { return };
-        profile.forms = Forms { closed: primal.applied.clone(), open: primal.open.clone() };
+        profile.closed_forms =
+            ClosedForms { closed: primal.applied.clone(), open: primal.open.clone() };
     }
 
-    /// What has been recorded, unless the graph of this job has been given up.
+    /// The profile, unless its graph has been replaced since the start.
     fn profile(&self) -> Option<MutexGuard<'_, Profile>> {
         let profile = self.specialisation.lock();
         let is_current = profile.traces.generation() == self.generation;
@@ -110,8 +113,8 @@ impl Job {
                 code_bytes: coarsened.kernel.code_bytes(),
                 compile_time: elapsed,
             });
-            let known = Known { generation: self.generation, version: self.version };
-            specialisation.install(purpose, Installed::new(coarsened.kernel, known));
+            let graph_version = GraphVersion { generation: self.generation, version: self.version };
+            specialisation.install(purpose, Installed::new(coarsened.kernel, graph_version));
         }
     }
 }
@@ -129,7 +132,7 @@ fn nodes(graph: &Graph) -> usize {
     graph.nodes.len().saturating_add(all.saturating_sub(once))
 }
 
-/// What `stage` comes to; a bug in it must not take the process along.
-fn unwound<T>(stage: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+/// The result of `stage`, with a panic as refusal: a bug in it must not end the process.
+fn catch_panic<T>(stage: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
     catch_unwind(AssertUnwindSafe(stage)).unwrap_or(Err(Refusal::Panicked))
 }

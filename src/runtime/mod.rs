@@ -1,8 +1,15 @@
 //! Running recorded functions: kernels where they apply, the tape elsewhere.
 //!
-//! This layer alone knows all others. `recorded` is what users hold;
-//! `specialisation` serves the calls with one length of input, and `profile` keeps
-//! what they recorded, and `job` has kernels made of it by `pipeline`.
+//! | file | content |
+//! | --- | --- |
+//! | `recorded` | `Tape`, `Recorded` and `RecordedWith`, the public types |
+//! | `core` | one call: kernel or tape |
+//! | `specialisation` | calls with one length of input: kernels, counters, merging |
+//! | `profile` | what the tape has recorded for a specialisation; when a kernel is due |
+//! | `job` | a compilation, in the background or not |
+//! | `report`, `error`, `options` | reports, the public error, the builder |
+//!
+//! This room alone imports both `trace` and `jit`.
 
 mod core;
 mod error;

@@ -1,4 +1,4 @@
-//! What users can choose: numerics, limits, and when to compile.
+//! The builder: numerics, limits, and the time of compilation.
 
 use std::panic::Location;
 
@@ -27,18 +27,17 @@ pub struct TapeBuilder {
 }
 
 impl TapeBuilder {
-    /// Calls on the tape, for a function with one path, before it is compiled
-    /// by itself; `u32::MAX` means never. With several paths the number counts
-    /// relative to the size of all paths together. Value, gradient and both of them have
-    /// kernels of their own: each is made when it has been asked for on the tape and such a
-    /// number of calls of any kind has been served there since the last compilation.
+    /// The number of calls on the tape after which a function with one path is compiled;
+    /// `u32::MAX` means never. With several paths the number is relative to the size of all
+    /// paths together. Value, gradient and both of them have kernels of their own: each is
+    /// made when it has been requested on the tape and that number of calls of any kind
+    /// has been served there since the last compilation.
     ///
-    /// Each path that is recorded later makes the kernel out of date, and it is made
-    /// again after as many calls on the tape again: a low number makes a function
-    /// with many paths compile all the time.
+    /// Each path that is recorded later puts the kernel out of date, and it is made again
+    /// after as many calls on the tape: with a low number a function with many paths is
+    /// compiled all the time.
     ///
-    /// The default, 500, is about where the time spent on the tape has paid for
-    /// compiling.
+    /// The default, 500, is about where the time spent on the tape equals compile time.
     ///
     /// # Examples
     ///
@@ -59,12 +58,12 @@ impl TapeBuilder {
         self
     }
 
-    /// Whether hot functions are compiled on a thread of their own (the
-    /// default), or by the call that finds them hot. That call makes the graph of
-    /// what was recorded in any case; none waits for its derivatives and its code.
+    /// True to compile hot functions on a background thread (the default), false to compile
+    /// in the call that finds them hot. That call builds the recorded graph in any case; no
+    /// call waits for derivatives and code in the background.
     ///
-    /// In the background it depends on timing which call is the first that a
-    /// kernel serves; without it a program does the same on every run.
+    /// With background compilation the first call that a kernel serves depends on timing;
+    /// without it a program does the same on every run.
     ///
     /// # Examples
     ///
@@ -86,7 +85,7 @@ impl TapeBuilder {
         self
     }
 
-    /// What kernels promise about rounding; [`Numerics::Real`] by default. For an
+    /// The guarantee of kernels about rounding; [`Numerics::Real`] by default. For an
     /// example see [`Numerics`].
     #[must_use]
     pub fn numerics(mut self, numerics: Numerics) -> Self {
@@ -94,9 +93,9 @@ impl TapeBuilder {
         self
     }
 
-    /// Whether loops become closed forms where there are good ones (the default);
-    /// never with [`Numerics::Exact`]. Without it loops stay loops; straight-line code is
-    /// simplified all the same.
+    /// True to replace loops by closed forms that are accurate and faster (the default);
+    /// [`Numerics::Exact`] has none. Without closed forms, straight-line code is still
+    /// simplified.
     ///
     /// # Examples
     ///
@@ -128,7 +127,7 @@ impl TapeBuilder {
         self
     }
 
-    /// Bounds on what is kept and compiled.
+    /// The limits on recording and compiling.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! What users hold: the entry points and the recorded functions.
+//! The public types: the entry point [`Tape`] and the recorded functions.
 
 use core::fmt;
 use std::panic::Location;
@@ -33,9 +33,9 @@ impl Tape {
     /// the function is hot; then a native kernel takes over, guarded so that it
     /// serves exactly the calls that take a path that `f` has taken before.
     ///
-    /// What `f` reads must be its inputs, or constant: a captured number is
-    /// part of the kernel. Functions that depend on other state are noticed
-    /// (not always at once) and stay on the tape.
+    /// `f` may read its inputs and constants: a captured number is part of the kernel.
+    /// Functions that depend on other state are detected (not always at once) and stay on
+    /// the tape.
     ///
     /// Inputs may be of any length, each length is recorded on its own; an empty
     /// input has an empty gradient. Numbers that are not finite are passed to
@@ -117,8 +117,8 @@ macro_rules! recorded {
         }
 
         impl<F: $bound> $name<F> {
-            pub(super) fn new(f: F, options: Options, made: Site) -> Self {
-                $name { f, core: Core::new(options, made) }
+            pub(super) fn new(f: F, options: Options, created_at: Site) -> Self {
+                $name { f, core: Core::new(options, created_at) }
             }
 
             /// The value at `x`.
@@ -272,14 +272,13 @@ macro_rules! recorded {
             /// Compiles everything recorded so far, now, on this thread: kernels for
             /// the value, the gradient, and both.
             ///
-            /// Nobody needs to call it: hot functions are compiled by themselves.
-            /// It serves programs that want no slow calls after a certain point,
-            /// and measurements.
+            /// It is not required: hot functions are compiled automatically. It is for programs
+            /// that must have no slow calls after a certain point, and for measurements.
             ///
             /// # Errors
             ///
-            /// When no call has been made yet, or when there can be no kernel; the
-            /// error says why ([`Error::is_refused`]). The tape still serves.
+            /// When no call has been made yet, or when no kernel can be made; the
+            /// error gives the reason ([`Error::is_refused`]). The tape still serves.
             ///
             /// # Examples
             ///
@@ -287,7 +286,7 @@ macro_rules! recorded {
             /// use phigrad::{Tape, Var};
             ///
             /// let f = Tape::record(|x: &[Var]| x[0].sin());
-            /// assert!(f.compile().unwrap_err().is_refused()); // Nothing is known yet.
+            /// assert!(f.compile().unwrap_err().is_refused()); // Nothing is recorded yet.
             /// f.grad(&[0.5])?;
             /// f.compile()?;
             /// f.grad(&[0.6])?;
@@ -298,7 +297,7 @@ macro_rules! recorded {
                 self.core.compile()
             }
 
-            /// What happened so far; see [`Report`].
+            /// The calls, paths, kernels and refusals so far; see [`Report`].
             ///
             /// # Examples
             ///
@@ -316,7 +315,7 @@ macro_rules! recorded {
         }
 
         impl<F> $name<F> {
-            /// What was recorded so far, for its explanation.
+            /// The recorded graph, for its explanation.
             pub(crate) fn recording(&self) -> Result<Recording, Error> {
                 self.core.recording()
             }

@@ -1,5 +1,4 @@
-//! Reports: what was recorded and compiled, what was declined and why, and how
-//! often each executor served.
+//! Reports: the recorded paths, the kernels, the refusals, and how often tape and kernels served.
 
 use core::fmt;
 use core::time::Duration;
@@ -9,7 +8,7 @@ use crate::phi::{Applied, OpenLoop};
 use crate::pipeline::{Purpose, Refusal};
 use crate::ssa::Place;
 
-/// One kernel: what it is for, how large it is and what it cost.
+/// A kernel: its purpose, size and compile time.
 ///
 /// # Examples
 ///
@@ -35,32 +34,32 @@ pub struct KernelReport {
     pub inactive: usize,
     /// What the kernel computes.
     pub purpose: Purpose,
-    /// The number of paths it knows.
+    /// The number of paths that are compiled.
     pub paths: usize,
-    /// The nodes of the recorded graph it was made from, in all iterations of loops.
+    /// The number of nodes of the recorded graph, in all iterations of loops.
     pub recorded_nodes: usize,
-    /// The nodes of the final graph that was compiled.
+    /// The number of nodes of the compiled graph.
     pub nodes: usize,
-    /// The numbers that it keeps of the iterations of its loops, see
+    /// The number of values that its loops save for the reverse sweep, see
     /// [`Limits::saved_values`](crate::Limits::saved_values).
     pub saved_values: u64,
-    /// The loops in loops that its reverse sweep computes again, to keep less; a loop
-    /// with checkpoints is such a loop in one over the checkpoints.
+    /// The number of inner loops that its reverse sweep computes again to save less. A loop with
+    /// checkpoints is such an inner loop of a loop over the checkpoints.
     pub recomputed: usize,
-    /// The segments that its code is cut into.
+    /// The number of segments of its code.
     pub segments: usize,
     /// The words that the segments hand over: each value counts for each segment that
     /// uses it and does not compute it.
     pub crossing: usize,
-    /// Code and constants in bytes.
+    /// The size of code and constants in bytes.
     pub bytes: usize,
-    /// Code alone in bytes.
+    /// The size of the code in bytes.
     pub code_bytes: usize,
-    /// The time to make it, from the recorded graph to native code.
+    /// The compile time, from the recorded graph to native code.
     pub compile_time: Duration,
 }
 
-/// A comparison that decided something, and what it meant for kernels.
+/// A comparison with several outcomes, and its side exits.
 ///
 /// # Examples
 ///
@@ -80,14 +79,14 @@ pub struct KernelReport {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DecisionReport {
-    /// Where it is and how it came out.
+    /// The place of the comparison and its outcomes.
     pub decision: Decision,
-    /// How often a call left a kernel because it took a side here that the kernel
-    /// did not know.
+    /// The number of calls that took a side exit here, because the kernel does not have this
+    /// arm.
     pub side_exits: u64,
 }
 
-/// A kernel that is wanted and not there, or is older than what is known.
+/// A kernel that is requested and missing, or out of date.
 ///
 /// # Examples
 ///
@@ -99,7 +98,7 @@ pub struct DecisionReport {
 /// f.grad(&[1.0])?;
 /// let waiting = &f.report().waiting[0];
 /// assert_eq!((waiting.purpose, waiting.replaces), (Purpose::Gradient, false));
-/// // An input and a sine; after ten such runs a kernel is made.
+/// // An input and a sine; a kernel is made after ten such runs.
 /// assert_eq!(waiting.wait, Wait::Cold { recorded: 2, needed: 20 });
 /// # Ok::<(), phigrad::Error>(())
 /// ```
@@ -113,27 +112,27 @@ pub struct Waiting {
     pub inactive: usize,
     /// What the kernel is to compute.
     pub purpose: Purpose,
-    /// Whether there is a kernel that knows less.
+    /// True if there is a kernel of an older version.
     pub replaces: bool,
-    /// What it waits for.
+    /// The event that it waits for.
     pub wait: Wait,
 }
 
-/// What a kernel waits for. For an example see [`Waiting`].
+/// The event that a kernel waits for. For an example see [`Waiting`].
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wait {
-    /// It is being compiled.
+    /// The end of its compilation.
     Compiling,
-    /// The tape has not yet recorded so many events that compiling pays.
+    /// More events on the tape, until their time equals compile time.
     Cold {
         /// The events recorded since the latest compilation.
         recorded: u64,
-        /// How many are needed.
+        /// The number of events that are required.
         needed: u64,
     },
-    /// Kernels are made by [`Recorded::compile`](crate::Recorded::compile) alone.
+    /// A call of [`Recorded::compile`](crate::Recorded::compile), which alone makes kernels.
     Compile,
 }
 
@@ -152,11 +151,11 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// What happened to a recorded function so far: who served, what was recorded and
-/// compiled, and what was declined. Its `Display` is a summary of some lines.
+/// The state of a recorded function: who served its calls, what was recorded and compiled, and
+/// what was refused. Its `Display` is a summary of some lines.
 ///
-/// A slow function shows here why: many `fallbacks` mean that it keeps finding
-/// new paths (`last_new_path` says where), `refusals` that it cannot be compiled.
+/// It shows why a function is slow: many `fallbacks` mean that new paths keep occurring
+/// (`last_new_path` is the place of the last one), `refusals` that it cannot be compiled.
 ///
 /// # Examples
 ///
@@ -184,37 +183,37 @@ pub struct Report {
     pub tape_calls: u64,
     /// Calls that a kernel served.
     pub kernel_calls: u64,
-    /// Calls in which a kernel met a path it does not know, so that the tape served.
-    /// A kernel that has not served many calls in a row is tried less often.
+    /// Calls in which a kernel took a side exit, so that the tape served. A kernel with many
+    /// such calls in a row is tried less often.
     pub fallbacks: u64,
-    /// Calls in which a kernel's result was not finite, so that the tape decided.
+    /// Calls in which a kernel's result was not finite, so that the tape served.
     pub non_finite: u64,
-    /// Where the path recorded last left the paths known before.
+    /// The place where the latest path branched off from the known ones.
     pub last_new_path: Option<Place>,
-    /// Why a call last left a kernel, if a comparison was the reason.
+    /// The last side exit of a kernel at a comparison.
     pub last_side_exit: Option<SideExit>,
     /// The kernels in use.
     pub kernels: Vec<KernelReport>,
-    /// The kernels that are waited for.
+    /// The kernels that are due, with the event that they wait for.
     pub waiting: Vec<Waiting>,
-    /// What was declined, and why.
+    /// The reasons why paths or graphs were not compiled.
     pub refusals: Vec<Refusal>,
-    /// The comparisons that decided something, by place.
+    /// The comparisons with several outcomes, by place.
     pub decisions: Vec<DecisionReport>,
     /// The loops of annotated functions, by place.
     pub loops: Vec<TripCounts>,
     /// Regions of annotated functions whose paths are not merged, and why.
     pub unmerged: Vec<UnmergedRegion>,
-    /// The formulas of φ-calculus that made closed forms in the latest kernels.
+    /// The formulas of φ-calculus in the latest kernels.
     pub closed_forms: Vec<Applied>,
-    /// The loops that stayed loops there, or values of them, and why.
+    /// The loops without a closed form in the latest kernels, with reasons.
     pub open_loops: Vec<OpenLoop>,
 }
 
-/// One line for each formula and place; many iterations may each have one.
+/// Writes one line for each formula and place, since each iteration may have one.
 fn write_closed(f: &mut fmt::Formatter<'_>, closed: &[Applied]) -> fmt::Result {
-    /// Longer forms are for programs that read the report.
-    const MOST_LETTERS: usize = 200;
+    /// The largest number of characters of a form; the report has longer ones.
+    const MAX_CHARACTERS: usize = 200;
     let mut lines: Vec<(&Applied, usize)> = Vec::new();
     for form in closed {
         match lines.iter_mut().find(|(one, _)| (one.rule, &one.at) == (form.rule, &form.at)) {
@@ -224,7 +223,7 @@ fn write_closed(f: &mut fmt::Formatter<'_>, closed: &[Applied]) -> fmt::Result {
     }
     for (form, others) in lines {
         let line = form.to_string();
-        match line.char_indices().nth(MOST_LETTERS) {
+        match line.char_indices().nth(MAX_CHARACTERS) {
             Some((end, _)) => write!(f, "{}…", &line[..end])?,
             None => f.write_str(&line)?,
         }
@@ -254,11 +253,11 @@ impl fmt::Display for Report {
             Count(self.trace_events as u64, "event")
         )?;
         if let Some(place) = &self.last_new_path {
-            writeln!(f, "the latest path left the known ones at {place}")?;
+            writeln!(f, "the latest path branched off at {place}")?;
         }
         if let Some(SideExit { at, op, held, .. }) = &self.last_side_exit {
             let outcome = if *held { "held" } else { "failed" };
-            writeln!(f, "a call last left a kernel because {op} {outcome} at {at}")?;
+            writeln!(f, "last side exit of a kernel: {op} {outcome} at {at}")?;
         }
         for kernel in &self.kernels {
             writeln!(
@@ -276,7 +275,7 @@ impl fmt::Display for Report {
             if kernel.recomputed > 0 {
                 writeln!(
                     f,
-                    "kernel {:?} has checkpoints: it keeps {} numbers and computes {} loops again",
+                    "kernel {:?} has checkpoints: it saves {} numbers and computes {} loops again",
                     kernel.purpose, kernel.saved_values, kernel.recomputed
                 )?;
             }
@@ -289,18 +288,18 @@ impl fmt::Display for Report {
             writeln!(f, "{open}")?;
         }
         for refusal in &self.refusals {
-            writeln!(f, "declined: {refusal}")?;
+            writeln!(f, "not compiled: {refusal}")?;
         }
         for DecisionReport { decision, side_exits } in &self.decisions {
             writeln!(
                 f,
-                "{} at {}: held {}, failed {}, margin {:.3e}, {} left a kernel here",
+                "{} at {}: held {}, failed {}, margin {:.3e}, {} of a kernel",
                 decision.op,
                 decision.at,
                 Count(decision.held, "time"),
                 Count(decision.failed, "time"),
                 decision.margin,
-                Count(*side_exits, "call")
+                Count(*side_exits, "side exit")
             )?;
         }
         for trips in &self.loops {
@@ -312,7 +311,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A number of things.
+/// A number of things, in singular or plural.
 struct Count(u64, &'static str);
 
 impl fmt::Display for Count {

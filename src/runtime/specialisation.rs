@@ -1,5 +1,5 @@
-//! What was recorded about calls with one length of input: the graph of the
-//! paths seen, the kernels made from it, and when to make them.
+//! A specialisation: the calls with one length of input. Merges their paths, has kernels compiled
+//! when they are due, and counts who served.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwapOption;
 
 use super::job::Job;
-use super::profile::{ExitReason, KernelExit, Known, Profile};
+use super::profile::{ExitReason, GraphVersion, KernelExit, Profile};
 use super::report::{DecisionReport, Report, Waiting};
 use crate::jit::Kernel;
 use crate::merge::{MergeError, MergeLimits, MergeOutcome};
@@ -17,44 +17,44 @@ use crate::pipeline::{Purpose, Refusal};
 use crate::ssa::{End, Graph, Item, most_steps};
 use crate::trace::{Detail, Inputs, Trace};
 
-/// A kernel in use, what was known when it was made, and how it fares.
+/// A kernel in use, the version of the graph it was made from, and its misses.
 pub(super) struct Installed {
     pub(super) kernel: Kernel,
-    pub(super) known: Known,
-    /// Calls that it did not serve, since it last did.
+    pub(super) graph_version: GraphVersion,
+    /// The number of calls without a result since the last one with a result.
     misses: AtomicU32,
-    /// Calls left that do not try it.
-    pause: AtomicU32,
+    /// The number of further calls that do not try it.
+    back_off: AtomicU32,
 }
 
 impl Installed {
-    pub(super) fn new(kernel: Kernel, known: Known) -> Self {
-        Installed { kernel, known, misses: AtomicU32::new(0), pause: AtomicU32::new(0) }
+    pub(super) fn new(kernel: Kernel, graph_version: GraphVersion) -> Self {
+        Installed { kernel, graph_version, misses: AtomicU32::new(0), back_off: AtomicU32::new(0) }
     }
 
-    /// Whether it is not worth a try: a kernel that does not serve again and again is tried
-    /// less and less.
-    pub(super) fn pauses(&self) -> bool {
-        let pause = self.pause.load(Ordering::Relaxed);
-        if pause > 0 {
-            // Calls at the same time may count as one; that is good enough.
-            self.pause.store(pause - 1, Ordering::Relaxed);
+    /// True if this call should not try it: after many misses in a row a kernel is tried less
+    /// often.
+    pub(super) fn is_backing_off(&self) -> bool {
+        let back_off = self.back_off.load(Ordering::Relaxed);
+        if back_off > 0 {
+            // Concurrent calls may count as one, which is harmless.
+            self.back_off.store(back_off - 1, Ordering::Relaxed);
         }
-        pause > 0
+        back_off > 0
     }
 
-    /// Notes that it did not serve a call.
-    pub(super) fn missed(&self) {
+    /// Counts a call without a result.
+    pub(super) fn record_miss(&self) {
         let misses = self.misses.fetch_add(1, Ordering::Relaxed);
-        let pause = misses.saturating_sub(MISSES_WITHOUT_PAUSE).min(LONGEST_PAUSE);
-        self.pause.store(pause, Ordering::Relaxed);
+        let back_off = misses.saturating_sub(MISSES_BEFORE_BACK_OFF).min(MAX_BACK_OFF);
+        self.back_off.store(back_off, Ordering::Relaxed);
     }
 }
 
 pub(super) struct Specialisation {
     pub(super) active: usize,
     pub(super) inactive: usize,
-    /// By purpose.
+    /// The kernel for each purpose.
     kernels: [ArcSwapOption<Installed>; 3],
     profile: Mutex<Profile>,
     compiled: Condvar,
@@ -66,14 +66,15 @@ pub(super) struct Specialisation {
     detailed_runs: AtomicU32,
 }
 
-/// After so many misses in a row a kernel pauses.
-const MISSES_WITHOUT_PAUSE: u32 = 1000;
-/// So many runs of the tape record captures, and as many after each one on a new path.
+/// The number of misses in a row after which a kernel backs off.
+const MISSES_BEFORE_BACK_OFF: u32 = 1000;
+/// The number of runs on the tape that record captures, and the number after each new path.
 const CAPTURED_RUNS: u32 = 8;
-/// So many more record marks and places. Runs after these record operations and guards alone.
+/// The number of runs after these that record marks and places. Later runs are untracked: they
+/// record operations and guards only.
 const MARKED_RUNS: u32 = 64;
-/// The kernel is tried at least once in about so many calls.
-const LONGEST_PAUSE: u32 = 64;
+/// The largest number of calls between two tries of the kernel.
+const MAX_BACK_OFF: u32 = 64;
 
 impl Specialisation {
     pub(super) fn new(active: usize, inactive: usize) -> Self {
@@ -91,12 +92,12 @@ impl Specialisation {
         }
     }
 
-    /// The kernel, if there is one.
+    /// The kernel for `purpose`, if there is one.
     pub(super) fn kernel(&self, purpose: Purpose) -> arc_swap::Guard<Option<Arc<Installed>>> {
         self.kernels[purpose as usize].load()
     }
 
-    /// Notes that the kernel served a call.
+    /// Counts a call that a kernel served.
     pub(super) fn served(&self, installed: &Installed) {
         self.kernel_calls.fetch_add(1, Ordering::Relaxed);
         if installed.misses.load(Ordering::Relaxed) > 0 {
@@ -104,19 +105,19 @@ impl Specialisation {
         }
     }
 
-    /// Notes that the tape has to serve a call, for that reason.
+    /// Counts a call that the tape serves after an exit from a kernel.
     pub(super) fn fell_back(&self, exit: KernelExit) {
         let counter = match exit.reason {
-            ExitReason::Unseen => &self.fallbacks,
+            ExitReason::SideExit => &self.fallbacks,
             ExitReason::NonFinite => &self.non_finite,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The detail that the tape's next run records. With captures paths are shared between
-    /// region instances; they cost more than the run itself, and marks and places cost as
-    /// much. So runs on paths that may be new record them: the first ones, those soon after
-    /// a new one, and those that left a kernel.
+    /// The detail that the next run on the tape records. Captures let region instances share
+    /// paths, but cost more than the run itself; marks and places cost as much. So they are
+    /// recorded on paths that may be new: in the first runs, in runs soon after a new path, and
+    /// after a side exit.
     ///
     /// The path of an untracked run is not merged; if it is new, later runs are tracked.
     pub(super) fn detail(&self) -> Detail {
@@ -131,8 +132,8 @@ impl Specialisation {
         }
     }
 
-    /// Merges the path of a call that the tape served, after an `exit` from a kernel if it tried one, and
-    /// compiles when that pays.
+    /// Merges the path of a call that the tape served, after an `exit` if a kernel was tried, and
+    /// starts a compilation if one is due.
     pub(super) fn record(
         self: &Arc<Self>,
         (trace, inputs): (&Trace<'_>, Inputs<'_>),
@@ -141,13 +142,13 @@ impl Specialisation {
         options: &Options,
     ) {
         let before = self.tape_calls.fetch_add(1, Ordering::Relaxed);
-        // Calls at the same time may count as one; that is good enough.
+        // Concurrent calls may count as one, which is harmless.
         let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
         self.detailed_runs.store(detailed_runs.saturating_sub(1), Ordering::Relaxed);
         let mut profile = self.lock();
         profile.longest = profile.longest.max(trace.events.len());
         profile.taped_events += trace.events.len() as u64;
-        profile.wanted[purpose as usize] = true;
+        profile.requested[purpose as usize] = true;
         if trace.is_untracked() {
             if profile.note_untracked(trace) {
                 self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
@@ -155,15 +156,15 @@ impl Specialisation {
         } else {
             let path = profile.path(trace);
             path.count += 1;
-            // A path seen before is compared with the graph now and then, to notice
-            // functions that depend on hidden state.
+            // A known path is compared with the graph now and then, to detect functions that
+            // depend on hidden state.
             let is_due = path.count.is_power_of_two() || is_checked(before);
             if is_due && !profile.divergent {
                 self.merge(&mut profile, (trace, inputs), options);
             }
         }
         if let Some(exit) = exit {
-            profile.leave(trace, exit);
+            profile.note_side_exit(trace, exit);
         }
         if profile.is_hot(purpose, options) {
             self.start_compiling(profile, options);
@@ -180,16 +181,16 @@ impl Specialisation {
         let generation = profile.traces.generation();
         let merged = profile.traces.merge(trace, limits);
         if profile.traces.generation() != generation {
-            // What was merged before rested on a region that cannot be merged.
-            profile.seen.clear();
+            // A region turned out not to be mergeable, and the graph was built anew.
+            profile.traced_paths.clear();
             profile.untracked.clear();
             self.withdraw(profile);
         }
         match merged {
             Ok(MergeOutcome::Known) => {}
-            Ok(MergeOutcome::First) => profile.keep(inputs),
+            Ok(MergeOutcome::First) => profile.add_profiling_inputs(inputs),
             Ok(MergeOutcome::New { at }) => {
-                profile.keep(inputs);
+                profile.add_profiling_inputs(inputs);
                 profile.last_new_path = Some(at);
                 self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
             }
@@ -203,25 +204,25 @@ impl Specialisation {
         }
     }
 
-    /// Takes all kernels out of use.
+    /// Discards all kernels.
     fn withdraw(&self, profile: &mut Profile) {
         profile.withdraw();
         self.kernels.iter().for_each(|kernel| kernel.store(None));
     }
 
-    /// Puts a kernel to use.
+    /// Replaces the kernel for `purpose`.
     pub(super) fn install(&self, purpose: Purpose, installed: Installed) {
         self.kernels[purpose as usize].store(Some(Arc::new(installed)));
     }
 
-    /// Wakes those who wait for the end of a compilation.
+    /// Wakes the threads that wait for the end of a compilation.
     pub(super) fn end_compiling(&self) {
         self.lock().compiling = false;
         self.compiled.notify_all();
     }
 
     fn start_compiling(self: &Arc<Self>, profile: MutexGuard<'_, Profile>, options: &Options) {
-        let job = Job::start(self, profile, |profile| profile.wanted);
+        let job = Job::start(self, profile, |profile| profile.requested);
         if !options.background {
             job.run(options);
             return;
@@ -233,14 +234,14 @@ impl Specialisation {
         }
     }
 
-    /// Compiles all purposes now, after a compilation under way. Returns whether
-    /// there is something to compile.
+    /// Compiles for all purposes now, after a compilation under way. False if nothing has been
+    /// recorded.
     pub(super) fn compile_now(self: &Arc<Self>, options: &Options) -> Result<bool, Refusal> {
         let mut profile = self.lock();
         while profile.compiling {
             profile = self.compiled.wait(profile).unwrap_or_else(PoisonError::into_inner);
         }
-        if !profile.is_sound() {
+        if !profile.is_compilable() {
             return profile.refusals.last().map_or(Ok(false), |refusal| Err(refusal.clone()));
         }
         Job::start(self, profile, |_| [true; 3]).run(options);
@@ -249,7 +250,7 @@ impl Specialisation {
         refused.map_or(Ok(true), Err)
     }
 
-    /// Adds what happened here to `report`.
+    /// Adds this specialisation to `report`.
     pub(super) fn report(&self, report: &mut Report, options: &Options) {
         let mut profile = self.lock();
         report.trace_events = report.trace_events.max(profile.longest);
@@ -282,8 +283,8 @@ impl Specialisation {
                 report.unmerged.push(unmerged.clone());
             }
         }
-        report.closed_forms.extend(profile.forms.closed.iter().cloned());
-        report.open_loops.extend(profile.forms.open.iter().cloned());
+        report.closed_forms.extend(profile.closed_forms.closed.iter().cloned());
+        report.open_loops.extend(profile.closed_forms.open.iter().cloned());
         for attempt in profile.attempts.iter() {
             report.kernels.extend(attempt.kernel.clone());
             if let Some(refusal) = &attempt.refusal
@@ -294,17 +295,17 @@ impl Specialisation {
         }
     }
 
-    /// What was recorded; `None` if that is nothing.
+    /// The recorded graph; `None` if nothing has been recorded.
     pub(super) fn recording(&self, options: &Options) -> Result<Option<Recording>, Refusal> {
         let mut profile = self.lock();
-        if !profile.is_sound() {
+        if !profile.is_compilable() {
             return profile.refusals.last().map_or(Ok(None), |refusal| Err(refusal.clone()));
         }
         let (graph, paths) = (Arc::clone(profile.traces.compact()), profile.traces.paths());
         Ok(Some(Recording { graph, paths, options: *options }))
     }
 
-    /// How many calls there were.
+    /// The number of calls.
     pub(super) fn calls(&self) -> u64 {
         self.tape_calls.load(Ordering::Relaxed) + self.kernel_calls.load(Ordering::Relaxed)
     }
@@ -315,7 +316,7 @@ impl Specialisation {
     }
 }
 
-/// Whether the call behind so many is compared with the graph in any case.
+/// True if call number `calls` is compared with the graph in any case.
 fn is_checked(calls: u64) -> bool {
     calls.is_power_of_two()
 }
@@ -323,7 +324,7 @@ fn is_checked(calls: u64) -> bool {
 /// The number of guards and branches of a recorded graph, in all iterations.
 fn conditions(graph: &Graph) -> usize {
     let guards = most_steps(graph, |item| u64::from(matches!(item, Item::Guard { .. })));
-    // There are none in the loops of such a graph.
+    // The loops of a recorded graph have no branches.
     let ends = graph.blocks.values().map(|block| &block.end);
     let branches = ends.filter(|end| matches!(end, End::Branch { .. })).count();
     branches.saturating_add(usize::try_from(guards).unwrap_or(usize::MAX))

@@ -29,7 +29,7 @@ fn kernels<F: Fn(&[Var]) -> Var + Copy>(
     assert_eq!(report.refusals, []);
     assert!(report.kernels.iter().all(|kernel| kernel.saved_values <= numbers as u64), "{report}");
     let gradient = report.kernels.iter().find(|kernel| kernel.purpose == Purpose::Gradient);
-    let told = report.to_string().contains("kernel Gradient has checkpoints: it keeps");
+    let told = report.to_string().contains("kernel Gradient has checkpoints: it saves");
     assert_eq!(told, gradient.unwrap().recomputed > 0, "{report}");
     report.kernels
 }

@@ -48,15 +48,10 @@ fn decisions_tell_sides_margins_and_side_exits() {
     // The kernel served the second call, which is not looked at.
     assert_eq!((decision.held, decision.failed, decision.margin), (1, 1, 0.5));
     let text = report.to_string();
-    assert!(
-        text.contains("held 1 time, failed 1 time, margin 5.000e-1, 1 call left a kernel here")
-    );
+    assert!(text.contains("held 1 time, failed 1 time, margin 5.000e-1, 1 side exit of a kernel"));
     let last = report.last_side_exit.unwrap();
     assert_eq!((last.op, last.held, last.at.line), (Op::Lt, false, 18));
-    assert!(
-        text.contains("a call last left a kernel because lt failed at tests/runtime"),
-        "{text}"
-    );
+    assert!(text.contains("last side exit of a kernel: lt failed at tests/runtime"), "{text}");
 }
 
 /// How many calls left kernels, by line relative to `first`.

@@ -33,7 +33,7 @@ fn paths_beyond_the_limit_are_served_by_the_tape() {
         let report = pair.kernel.report();
         assert_eq!(report.paths, 3);
         assert_eq!(report.refusals, [Refusal::Path(MergeError::TooManyPaths { limit: 3 })]);
-        assert!(report.to_string().contains("declined: the function has more than 3 paths"));
+        assert!(report.to_string().contains("not compiled: the function has more than 3 paths"));
     }
 }
 
