@@ -187,7 +187,10 @@ struct Derivative {
 /// Central differences with halved steps, extrapolated by Neville's scheme
 /// (C. J. F. Ridders, "Accurate computation of F'(x) and F'(x)F''(x)", 1982).
 /// Of all entries of the table the one closest to its two neighbours is taken.
-fn derivative(mut f: impl FnMut(f64) -> Result<f64, Error>, step: f64) -> Result<Derivative, Error> {
+fn derivative(
+    mut f: impl FnMut(f64) -> Result<f64, Error>,
+    step: f64,
+) -> Result<Derivative, Error> {
     let mut step = step;
     let middle = f(0.0)?;
     let mut above: Vec<f64> = Vec::new();

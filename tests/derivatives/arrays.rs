@@ -1,5 +1,5 @@
-//! Rows of inputs that need no nodes, and their derivatives, which are rows of outputs:
-//! what is compiled does not grow with the number of inputs.
+//! Ranges of inputs without nodes, whose derivatives are arrays of outputs: the size of kernels
+//! does not depend on the number of inputs.
 
 use phigrad::check::same;
 use phigrad::internals::diff::{Wanted, reverse};
@@ -13,7 +13,7 @@ use phigrad::internals::ssa::{
 use phigrad::report::KernelReport;
 use phigrad::{Numerics, Tape, Var};
 
-/// x₀ · (x₁ + the active inputs from x₃ on, each times the inactive input beside it).
+/// x₀ · (x₁ + Σ of the active inputs from x₃ on, each times the inactive input of its index).
 const SUM: &str = "graph active 7 inactive 5 sparse
 v0 = input 0
 v1 = input 1
@@ -52,7 +52,7 @@ fn run(graph: &Graph, inputs: &[f64]) -> Vec<f64> {
 }
 
 #[test]
-fn inputs_are_nodes_only_where_something_uses_them() {
+fn inputs_without_uses_are_no_nodes() {
     let graph = parse(SUM).unwrap();
     assert_eq!(graph.to_string(), SUM);
     // 3·13 + 4·12 + 5·11 + 6·10 + 1
@@ -62,7 +62,7 @@ fn inputs_are_nodes_only_where_something_uses_them() {
 }
 
 #[test]
-fn derivatives_of_a_row_are_a_row_of_outputs() {
+fn derivatives_of_a_range_of_inputs_are_an_array_of_outputs() {
     let graph = parse(SUM).unwrap();
     for folding in [Folding::Exact, Folding::Real] {
         let gradient = reverse(&graph, Wanted::GradientAndValue, folding);
@@ -82,7 +82,7 @@ fn derivatives_of_a_row_are_a_row_of_outputs() {
 }
 
 #[test]
-fn an_input_of_a_row_that_is_used_by_itself_has_one_derivative() {
+fn an_input_of_a_range_that_is_also_a_node_has_one_derivative() {
     // x₄ · the sum, + x₄
     let text = SUM.replace("v0 = input 0", "v0 = input 4").replace(
         "  v11 = mul v0 v10\n  return v11\n",
@@ -96,7 +96,7 @@ fn an_input_of_a_row_that_is_used_by_itself_has_one_derivative() {
 }
 
 #[test]
-fn a_result_that_is_an_input_of_a_row_has_its_derivative_there() {
+fn a_result_that_is_an_input_of_a_range_has_its_derivative_in_the_array() {
     let text = SUM.replace("v1 = input 1", "v1 = input 5").replace("return v11", "return v1");
     let graph = parse(&text).unwrap();
     let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
@@ -104,7 +104,7 @@ fn a_result_that_is_an_input_of_a_row_has_its_derivative_there() {
 }
 
 #[test]
-fn each_path_has_all_rows() {
+fn each_path_has_all_output_arrays() {
     // The sum where x₀ is positive, or else x₅ · x₀.
     let text = "graph active 7 inactive 5 sparse\nv0 = input 0\nv1 = input 5\nv2 = const 3.0\n\
                 v3 = const 0.0\nv6 = iteration r0\na0 = inputs 3 count 4\ni0 = a0 base 0 r0*1\nb0:\n  \
@@ -122,7 +122,7 @@ fn each_path_has_all_rows() {
     }
 }
 
-/// The gradient of [`SUM`], broken.
+/// The verifier's error for the gradient of [`SUM`] after `broken`.
 fn refused(text: &str, broken: impl FnOnce(&mut Graph)) -> String {
     let mut graph = parse(text).unwrap();
     broken(&mut graph);
@@ -130,7 +130,7 @@ fn refused(text: &str, broken: impl FnOnce(&mut Graph)) -> String {
 }
 
 #[test]
-fn rows_that_are_wrong_are_found() {
+fn planted_errors_in_output_arrays_are_found() {
     let text = reverse(&parse(SUM).unwrap(), Wanted::Gradient, Folding::Exact).to_string();
     let array = |index| Array::from_index(index);
     let root = |graph: &mut Graph| core::mem::take(&mut graph.blocks[Block::from_index(0)].items);
@@ -174,7 +174,7 @@ fn rows_that_are_wrong_are_found() {
     assert_eq!(what, "block b0 is open");
 }
 
-/// The kernel for gradients of `f` at `x` and `data`, which agrees with the tape.
+/// The kernel for gradients of `f` at `x` and `data`, after a comparison with the tape.
 fn kernel(
     numerics: Numerics,
     x: &[f64],
@@ -201,7 +201,7 @@ fn numbers(count: usize) -> Vec<f64> {
     (0..count).map(|index| (index as f64 * 0.61).sin()).collect()
 }
 
-/// Nodes and bytes of code for 1,000 and for 100,000 elements, which must be the same.
+/// Asserts that 1,000 and 100,000 elements give the same number of nodes and bytes of code.
 fn same_size(size: impl Fn(usize) -> KernelReport) {
     let [few, many] = [1_000, 100_000].map(size);
     assert_eq!((few.nodes, few.code_bytes), (many.nodes, many.code_bytes));
@@ -215,7 +215,7 @@ fn a_kernel_does_not_grow_with_active_inputs() {
             x.iter().fold(Var::from(0.3), |state, &term| (state * 0.7 + term).cos())
         })
     });
-    // In steps of two, and with parameters of their own.
+    // With stride two, and with other parameters.
     same_size(|count| {
         kernel(Numerics::Real, &numbers(2 * count + 2), &[], |x, _| {
             let pairs = x[2..].chunks(2);
@@ -225,7 +225,7 @@ fn a_kernel_does_not_grow_with_active_inputs() {
 }
 
 #[test]
-fn a_kernel_does_not_grow_with_inputs_that_nothing_uses() {
+fn a_kernel_does_not_grow_with_unused_inputs() {
     same_size(|count| kernel(Numerics::Real, &numbers(count), &numbers(count), |x, d| x[7] * d[9]));
 }
 

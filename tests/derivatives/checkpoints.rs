@@ -1,6 +1,6 @@
 //! Loops with checkpoints: the same gradients, bit for bit, from less memory.
 //!
-//! Random graphs with checkpoints are in `loops_diff` and the other users of `oracle`.
+//! Random graphs with checkpoints are in `random`, `regions` and `checkpoints_random`.
 
 use phigrad::internals::diff::{Checkpointed, Wanted, checkpoint, reverse};
 use phigrad::internals::jit::{RunError, compile, saved_words};
@@ -12,8 +12,8 @@ use phigrad::internals::ssa::{
 
 const INPUTS: [f64; 3] = [0.7, 1.3, -0.4];
 
-/// A loop of at most `bound` iterations that goes on for as many as the inactive
-/// input says; `body` makes the next values of its entry φs from them.
+/// A loop of at most `bound` iterations, as many as the inactive input says; `body` makes the
+/// next values of its entry φs.
 fn times(
     b: &mut Builder,
     bound: u32,
@@ -43,8 +43,8 @@ fn graph(output: impl FnOnce(&mut Builder) -> Node) -> Graph {
     graph
 }
 
-/// A pendulum with friction, pushed by a table of numbers, by its iteration number and
-/// by inputs in turn.
+/// A pendulum with friction and a force from a table, from its iteration number and from inputs
+/// in turn.
 fn pendulum(bound: u32) -> Graph {
     graph(|b| {
         let inputs: Vec<Node> = (0..3).map(|i| b.input(i)).collect();
@@ -73,7 +73,7 @@ fn pendulum(bound: u32) -> Graph {
     })
 }
 
-/// The gradient and value with no checkpoints, and with more and more of them.
+/// The gradient and value without checkpoints, and with less and less memory.
 fn gradients(graph: &Graph, folding: Folding) -> Vec<Graph> {
     let mut all = vec![reverse(graph, Wanted::GradientAndValue, folding)];
     let mut checkpointed = Checkpointed::new(graph);
@@ -87,7 +87,7 @@ fn gradients(graph: &Graph, folding: Folding) -> Vec<Graph> {
     all
 }
 
-/// What the interpreter and native code come to at so many iterations.
+/// The bits from interpreter and native code for so many iterations.
 fn run(gradient: &Graph, trips: u32) -> Option<Vec<u64>> {
     let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<u64>>();
     let trips = f64::from(trips);
@@ -110,7 +110,7 @@ fn run(gradient: &Graph, trips: u32) -> Option<Vec<u64>> {
 }
 
 #[test]
-fn gradients_are_the_same_for_each_number_of_iterations() {
+fn gradients_have_the_same_bits_for_each_trip_count() {
     for bound in [1, 2, 3, 4, 5, 7, 10, 99, 100, 101, 1000] {
         let gradients = gradients(&pendulum(bound), Folding::Exact);
         assert!(bound < 10 || gradients.len() > 1, "{bound}");
@@ -131,17 +131,16 @@ fn gradients_are_the_same_for_each_number_of_iterations() {
 fn memory_shrinks_with_each_step() {
     let words: Vec<u64> =
         gradients(&pendulum(10_000), Folding::Real).iter().map(saved_words).collect();
-    // What one iteration needs.
+    // The values of one iteration.
     let each = words[0] / 10_000;
     assert!((3..12).contains(&each), "{words:?}");
-    // The checkpoints, and what a strip needs.
+    // The checkpoints, and the values of a strip.
     assert!(words[1] < (each + 4) * 100 + 10, "{words:?}");
     assert!(words.is_sorted_by(|a, b| a > b), "{words:?}");
     assert!(words[words.len() - 1] < 500, "{words:?}");
 }
 
-/// A nest of two loops, the inner one of which depends on the outer one, and in which
-/// there are branches and guards.
+/// A nest of two loops; the inner one depends on the outer one and has branches and guards.
 fn nest(outer: u32, inner: u32) -> Graph {
     graph(|b| {
         let (x, y, z) = (b.input(0), b.input(1), b.input(2));
@@ -169,7 +168,7 @@ fn nest(outer: u32, inner: u32) -> Graph {
             let next = b.apply(Op::Atan, &[chosen]);
             let (number, last) = (b.iteration(region), b.constant(f64::from(inner) - 2.0));
             let more = b.apply(Op::Lt, &[number, last]);
-            // Where it is negative the loop ends early.
+            // The loop ends early if this is negative.
             let again = b.apply(Op::Select, &[is_negative, zero, more]);
             b.finish_block(&[again, next, sine, next, sine]);
             let row = b.end_loop(region, 2);
@@ -183,7 +182,7 @@ fn nest(outer: u32, inner: u32) -> Graph {
 }
 
 #[test]
-fn nested_loops_are_computed_again_or_split() {
+fn nested_loops_are_recomputed_or_split() {
     for (outer, inner) in [(7, 50), (50, 7), (30, 30), (100, 3)] {
         let gradients = gradients(&nest(outer, inner), Folding::Exact);
         assert!(gradients.len() > 1);
@@ -199,8 +198,8 @@ fn nested_loops_are_computed_again_or_split() {
     }
 }
 
-/// What the first loop was in each iteration is read by the second.
-fn history(bound: u32) -> Graph {
+/// The second loop reads the trajectory of the first one.
+fn trajectory(bound: u32) -> Graph {
     graph(|b| {
         let (x, last) = (b.input(0), b.constant(f64::from(bound - 1)));
         let mut loops = [(); 2].map(|()| None);
@@ -223,8 +222,8 @@ fn history(bound: u32) -> Graph {
 }
 
 #[test]
-fn a_loop_whose_history_is_read_is_not_split_but_others_are() {
-    let graph = history(100);
+fn a_loop_whose_trajectory_is_read_is_not_split_but_others_are() {
+    let graph = trajectory(100);
     let gradients = gradients(&graph, Folding::Exact);
     assert!(gradients.len() > 1);
     let expected = run(&gradients[0], 1);
@@ -265,7 +264,7 @@ fn a_million_iterations_need_ten_thousand_words() {
 }
 
 #[test]
-fn what_takes_few_cheap_steps_is_not_kept() {
+fn values_of_few_cheap_steps_are_rematerialised() {
     const BOUND: u32 = 100;
     let kept = |term: fn(&mut Builder, [Node; 3]) -> Node| {
         let graph = graph(|b| {
@@ -278,7 +277,7 @@ fn what_takes_few_cheap_steps_is_not_kept() {
                 vec![b.apply(Op::Mul, &[state[0], term])]
             })[0]
         });
-        // Besides the state of each iteration, and how many there were.
+        // Also the state of each iteration, and the trip count.
         let gradient = reverse(&graph, Wanted::GradientAndValue, Folding::Exact);
         run(&gradient, 50).unwrap();
         saved_words(&eliminate_dead_code(&gradient)) - 1
@@ -292,7 +291,7 @@ fn what_takes_few_cheap_steps_is_not_kept() {
 }
 
 #[test]
-fn the_text_form_of_loops_that_are_computed_again_comes_back() {
+fn the_text_form_of_recomputed_loops_round_trips() {
     let gradient = gradients(&nest(7, 7), Folding::Exact).pop().unwrap();
     let text = gradient.to_string();
     assert_eq!(parse(&text).map(|graph| graph.to_string()), Ok(text));

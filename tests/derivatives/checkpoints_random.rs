@@ -15,7 +15,7 @@ use phigrad::internals::ssa::{
 };
 use phigrad::internals::trace::{Inputs, Tracer};
 
-/// What `program` does at the points, merged, with as many loops as can be.
+/// The merged runs of `program` at the points, with as many loops as possible.
 fn rolled(program: &Program, points: &[Point]) -> Graph {
     let mut tracer = Tracer::default();
     let mut traces = MergedTraces::new(program.active(), program.inactive());
@@ -29,7 +29,7 @@ fn rolled(program: &Program, points: &[Point]) -> Graph {
     simplify(&reroll(traces.graph(), eager), Folding::Exact)
 }
 
-/// What native code comes to.
+/// The outputs of native code.
 fn native(graph: &Graph, (x, data): &Point) -> Option<Vec<f64>> {
     let kernel = compile(graph).unwrap();
     let (mut scratch, mut outputs) = (Vec::new(), vec![0.0; kernel.outputs()]);

@@ -1,5 +1,4 @@
-//! Derivatives of loops that were worked out by hand, and how their gradient
-//! graphs are made.
+//! Derivatives of loops that were worked out by hand, and the shape of their gradient graphs.
 
 use crate::oracle::{check, check_checkpoints, outputs};
 use phigrad::internals::diff::{Wanted, reverse};
@@ -16,8 +15,8 @@ fn gradient(graph: &Graph, inputs: &[f64]) -> Vec<f64> {
     outputs(&reverse(graph, Wanted::Gradient, Folding::Exact), inputs).unwrap()
 }
 
-/// A loop of `count` iterations; `body` makes the next values of its entry φs,
-/// which are also what it comes to.
+/// A loop of `count` iterations; `body` makes the next values of its entry φs, which are also
+/// its results.
 fn times(
     b: &mut Builder,
     count: u32,
@@ -54,7 +53,7 @@ fn sums(graph: &Graph) -> usize {
     graph.arrays.values().filter(|array| matches!(array, ArrayData::Sums(_))).count()
 }
 
-/// How many entry φs the loops have that replay others.
+/// The number of entry φs of each loop that replays another.
 fn entries(graph: &Graph) -> Vec<usize> {
     let replays = graph.regions.keys().filter(|&region| graph.regions[region].replays.is_some());
     replays.map(|region| graph.entries(region).len()).collect()
@@ -72,12 +71,12 @@ fn geometric_sum() {
         last[1]
     });
     assert_eq!(gradient(&graph, &[2.0]), [49.0]);
-    // Of the power, of the sum, which shares the one of the φ, and of x.
+    // Of the power, of the sum, which shares the adjoint of the φ, and of x.
     assert_eq!(entries(&reverse(&graph, Wanted::Gradient, Folding::Exact)), [3]);
 }
 
 #[test]
-fn horner_with_coefficients_of_a_series() {
+fn horner_with_coefficients_in_an_array() {
     // 3x³ + 4x² + 5x + 6, by the coefficients and by x
     let graph = graph(5, |b| {
         let (x, zero) = (b.input(4), b.constant(0.0));
@@ -94,7 +93,7 @@ fn horner_with_coefficients_of_a_series() {
 
 #[test]
 fn fibonacci_of_two_entries() {
-    // The values passed on are entry φs and outer nodes.
+    // Operands of entry φs are entry φs and outer nodes.
     let graph = graph(2, |b| {
         let firsts = [b.input(0), b.input(1)];
         let (_, last) = times(b, 7, &firsts, |b, _, e| vec![e[1], b.apply(Op::Add, &[e[0], e[1]])]);
@@ -108,7 +107,7 @@ fn fibonacci_of_two_entries() {
 }
 
 #[test]
-fn dot_product_of_two_series() {
+fn dot_product_of_two_arrays() {
     let graph = graph(6, |b| {
         let zero = b.constant(0.0);
         let (left, right) = (inputs(b, 0..3), inputs(b, 3..6));
@@ -128,7 +127,7 @@ fn dot_product_of_two_series() {
 
 #[test]
 fn loops_that_nest_in_a_triangle() {
-    // Σ over i < 3 and j ≤ i of x·y_j², with an inner bound that is carried
+    // Σ over i < 3 and j ≤ i of x·y_j², with a loop-carried inner bound
     let graph = graph(4, |b| {
         let (x, zero, one) = (b.input(0), b.constant(0.0), b.constant(1.0));
         let ys = inputs(b, 1..4);
@@ -148,12 +147,12 @@ fn loops_that_nest_in_a_triangle() {
     let point = [2.0, 3.0, 5.0, 7.0];
     assert_eq!(gradient(&graph, &point), [126.0, 36.0, 40.0, 28.0]);
     let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
-    // One for both loops, filled once.
+    // One array for both loops, filled once.
     assert_eq!(sums(&gradient), 1, "{gradient}");
 }
 
 #[test]
-fn while_with_a_dynamic_number_of_iterations() {
+fn while_loop_with_a_dynamic_trip_count() {
     // while y < 100 { y = y·x }, decided at the end of the body
     let text = "graph active 1 inactive 0\nv1 = const 100.0\nb0:\n  \
                 v5 = region r0 b1 bound 50 entries v2=v0\n  return v5\n\
@@ -211,15 +210,15 @@ fn a_break_and_a_region_in_a_loop() {
     assert_eq!(gradient(&graph, &[2.0, -1.0]), [14.0 * 8192.0, 0.0]);
     // Ends before it has begun.
     assert_eq!(gradient(&graph, &[200.0, 3.0]), [400.0, 0.0]);
-    // At each end it is certain if the loop goes on, so the adjoint of the entry φ
-    // does for the φ; the others are of the inputs.
+    // At each end a constant decides if the loop goes on, so the entry φ and the φ share an
+    // adjoint; the others are of the inputs.
     let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
     assert_eq!(entries(&gradient), [3, 0], "{gradient}");
 }
 
 #[test]
-fn a_history_that_a_second_loop_reads_backwards() {
-    // y_0 = x², y_k+1 = y_k²; Σ over k < 3 of w_k · y_2-k, and once more y_1
+fn a_trajectory_that_a_second_loop_reads_backwards() {
+    // y_0 = x², y_k+1 = y_k²; Σ over k < 3 of w_k · y_2-k, and y_1 again
     let graph = graph(4, |b| {
         let (x, zero) = (b.input(3), b.constant(0.0));
         let weights = inputs(b, 0..3);
@@ -244,7 +243,7 @@ fn a_history_that_a_second_loop_reads_backwards() {
 }
 
 #[test]
-fn histories_in_an_outer_loop() {
+fn trajectories_in_an_outer_loop() {
     // Twice: (y, y², y⁴ by a loop; then Σ of them backwards) is the next y.
     let graph = graph(1, |b| {
         let (x, zero) = (b.input(0), b.constant(0.0));
@@ -269,7 +268,7 @@ fn histories_in_an_outer_loop() {
 }
 
 #[test]
-fn parts_of_one_row_share_their_sums() {
+fn parts_of_one_array_share_their_sums() {
     // Σ of x_i+1 · x_i, of x_4-i · x_2i (i < 3), and x_3 directly
     let graph = graph(6, |b| {
         let zero = b.constant(0.0);
@@ -300,8 +299,8 @@ fn parts_of_one_row_share_their_sums() {
 }
 
 #[test]
-fn a_node_may_be_in_several_series_and_places() {
-    // No row holds both without a node twice.
+fn a_node_may_be_in_several_arrays_and_indices() {
+    // No array holds both without a node twice.
     let graph = graph(3, |b| {
         let zero = b.constant(0.0);
         let (twice, other) = (inputs(b, [0, 1, 0, 2]), inputs(b, [1, 0, 0, 1]));
@@ -321,7 +320,7 @@ fn a_node_may_be_in_several_series_and_places() {
 }
 
 #[test]
-fn elements_of_what_the_iteration_computes() {
+fn elements_that_are_nodes_of_the_same_iteration() {
     // The element is one of two nodes of the same iteration.
     let graph = graph(2, |b| {
         let (x, y) = (b.input(0), b.input(1));
@@ -389,7 +388,7 @@ fn adjoints_of_one_node_are_added_from_the_last_copy_on() {
 }
 
 #[test]
-fn what_needs_no_adjoint_has_no_place_of_a_node() {
+fn nodes_without_an_adjoint_have_no_accumulator() {
     // Σ of x_i·c_i, where the second row has a constant in the middle
     let graph = graph(3, |b| {
         let (zero, seven) = (b.constant(0.0), b.constant(7.0));
@@ -438,7 +437,7 @@ fn a_loop_above_a_branch_is_swept_for_each_leaf() {
     let graph = parse(text).unwrap();
     assert_eq!(gradient(&graph, &[2.0, 1.0]), [1024.0, 256.0]);
     assert_eq!(gradient(&graph, &[2.0, -1.0]), [0.0, 1.0]);
-    // Where nothing depends on it, it is not replayed.
+    // The arm without an active value does not replay it.
     assert_eq!(entries(&reverse(&graph, Wanted::Gradient, Folding::Exact)), [1]);
 }
 
@@ -460,7 +459,7 @@ fn the_size_of_a_gradient_does_not_depend_on_the_bound() {
 }
 
 #[test]
-fn graphs_that_replay_or_add_to_sums_have_gradients_that_stop() {
+fn graphs_that_replay_or_accumulate_have_gradients_that_stop() {
     let replays = reverse(&parse(BREAK).unwrap(), Wanted::Gradient, Folding::Exact);
     let adds = parse(
         "graph active 1 inactive 0\na0 = sums v0\ni0 = a0 base 0\nb0:\n  fill a0\n  \

@@ -1,7 +1,7 @@
-//! Two oracles for gradients of graphs that share nothing with `diff`: dual numbers
-//! along what a run computes, and, bit for bit, a sweep over the list of that, as
-//! the tape's is. φs of regions are copies in that list; entry φs, φs of loops and
-//! elements are names of what is there, or copies, too.
+//! Two oracles for gradients of graphs, which share nothing with `diff`: dual numbers along the
+//! trace of a run, and, bit for bit, a reverse sweep over that trace, as on the tape. φs of
+//! regions are copies in the trace; entry φs, φs of loops and elements are aliases of other
+//! entries, or copies, too.
 
 use phigrad::check::same;
 use phigrad::internals::diff::{Checkpointed, Wanted, checkpoint, reordered, reverse};
@@ -12,7 +12,7 @@ use phigrad::internals::ssa::{
     interpret, simplify, verify,
 };
 
-/// How an entry of the list is computed, from entries before it.
+/// The computation of an entry of the trace from earlier entries.
 #[derive(Clone, Copy)]
 enum Step {
     Leaf,
@@ -20,10 +20,10 @@ enum Step {
     Apply(Op, [usize; 3]),
 }
 
-/// One run of a graph: what it computed, in order.
+/// One run of a graph: its trace.
 struct Run<'a> {
     graph: &'a Graph,
-    /// Whether entry φs, φs of loops and elements are no entries of their own.
+    /// True if entry φs, φs of loops and elements have no entries of their own.
     names: bool,
     steps: Vec<(Step, f64)>,
     /// The latest entry of each node.
@@ -71,7 +71,7 @@ impl<'a> Run<'a> {
         self.define(node, Step::Copy(from), value);
     }
 
-    /// Lets `node` be the entry `from`.
+    /// Makes `node` an alias of the entry `from`.
     fn name(&mut self, node: Node, from: usize) {
         match self.names {
             true => self.latest[node] = from,
@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
         self.steps[self.latest[node]].1
     }
 
-    /// Goes through the tree of `block`; returns what its end passes on.
+    /// Runs the tree of `block`; returns the entries that its end returns.
     fn tree(&mut self, mut block: Block) -> Option<Vec<usize>> {
         loop {
             for &item in &self.graph.blocks[block].items {
@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The entry that is the element, or the constant.
+    /// The entry, or the constant, of an element.
     fn element(&self, access: Access) -> Result<usize, f64> {
         let data = &self.graph.accesses[access];
         let mut index = i64::from(data.base);
@@ -212,8 +212,8 @@ impl<'a> Run<'a> {
         gradient.chain([self.steps[self.outputs[0]].1]).collect()
     }
 
-    /// The derivative of the first output along the active input `index`, and the
-    /// same with the absolute value of all terms, which scales rounding errors.
+    /// The derivative of the first output along the active input `index`, and the sum of the
+    /// absolute values of all terms, which scales rounding errors.
     fn forward(&self, index: usize) -> (f64, f64) {
         let mut tangents = vec![(0.0, 0.0); self.steps.len()];
         tangents[index] = (1.0, 1.0);
@@ -245,10 +245,9 @@ pub fn outputs(graph: &Graph, inputs: &[f64]) -> Option<Vec<f64>> {
     }
 }
 
-/// Compares the gradient graphs of `graph`, and what simplification makes of them,
-/// with the oracles at `inputs`: bit for bit where the order of additions is the tape's,
-/// and elsewhere, where names are copies, if `bits`. Returns whether there was a finite
-/// gradient to compare.
+/// Compares the gradient graphs of `graph`, also after simplification, with the oracles at
+/// `inputs`: bit for bit in the order of the tape, and, where aliases are copies, if `bits`.
+/// True if there was a finite gradient to compare.
 pub fn check(graph: &Graph, inputs: &[f64], bits: bool) -> bool {
     assert_eq!(verify(graph), Ok(()), "{graph}");
     let in_order = reordered(graph).is_empty();
@@ -270,7 +269,7 @@ pub fn check(graph: &Graph, inputs: &[f64], bits: bool) -> bool {
         }
         assert_eq!(found.is_some(), run.is_some(), "at {inputs:?} of\n{graph}");
         let (Some(found), Some(run)) = (found, &run) else { continue };
-        // Zero times an infinite slope is NaN in a graph, and nothing to a sweep.
+        // Zero times an infinite partial is NaN in a graph, and skipped by a sweep.
         if !run.steps.iter().all(|&(_, value)| value.abs() < 1e100) {
             return false;
         }
@@ -289,8 +288,8 @@ pub fn check(graph: &Graph, inputs: &[f64], bits: bool) -> bool {
     run.is_some()
 }
 
-/// Compares the gradients of `graph` at `inputs` with those from less and less memory,
-/// as far as there is a way: bit for bit where they are to be exact. Returns how often.
+/// Compares the gradients of `graph` at `inputs` with those from less and less memory, as far as
+/// checkpoints go: bit for bit if `exact`. Returns the number of comparisons.
 #[allow(dead_code)] // Some graphs have no loops.
 pub fn check_checkpoints(graph: &Graph, inputs: &[f64]) -> usize {
     let mut compared = 0;

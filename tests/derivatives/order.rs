@@ -1,6 +1,6 @@
-//! The order of additions in loops of all shapes: values that are used again as first
-//! values, carried further than one iteration, read later or in other loops, and loops in
-//! loops. The gradient of what is rolled has the bits of the gradient of straight-line code.
+//! The order of additions in loops of all shapes: values that are first values again, that are
+//! used more than one iteration later, that are read later or by other loops, and nests. The
+//! gradient of the graph with loops has the bits of the gradient of straight-line code.
 
 use std::panic::Location;
 
@@ -15,10 +15,10 @@ use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Folding, Graph, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 
-/// How many values a statement may use besides those that loops carry.
+/// The largest number of inputs of a statement, besides loop-carried values.
 const INPUTS: usize = 3;
 
-/// Where an operand comes from.
+/// The source of an operand.
 #[derive(Clone, Copy, Debug)]
 enum From {
     Carried(usize),
@@ -27,7 +27,7 @@ enum From {
     /// The active input or the number with this offset to the iteration.
     Active(usize),
     Data,
-    /// What an earlier loop computed in this iteration, or as many before its end.
+    /// The value of an earlier loop in this iteration, or in one before its end.
     Past {
         of: usize,
         backward: bool,
@@ -41,7 +41,7 @@ enum From {
 #[derive(Clone, Debug)]
 enum Statement {
     Apply(usize, From, From),
-    /// A loop: its first values, and what it comes to.
+    /// A loop: its first values and its result.
     Loop(Box<Shape>),
     /// The loop ends here if this is large.
     Leave(From),
@@ -62,7 +62,7 @@ struct Program {
     outputs: Vec<From>,
 }
 
-/// What is known where a statement is made.
+/// The values that a statement may use.
 #[derive(Clone, Copy)]
 struct Known {
     carried: usize,
@@ -116,7 +116,7 @@ fn shape(random: &mut Random, around: Known, depth: usize) -> Shape {
     if random.chance(0.1) {
         body.push(Statement::Leave(operand(random, known)));
     }
-    // Some values are handed on from one to the next.
+    // Some values pass from one variable to the next in each iteration.
     let nexts = (0..carried)
         .map(|_| match random.below(4) {
             0 => From::Carried(random.below(carried)),
@@ -188,7 +188,7 @@ impl Run<'_> {
             kept.extend(shape.kept.as_ref().map(get));
             carried = shape.nexts.iter().map(get).collect();
         }
-        // All that was carried is used, some of it twice.
+        // All loop-carried values are used, some of them twice.
         (carried.iter().fold(carried[0] * 0.5, |sum, &value| sum + value * 0.7), kept)
     }
 }
@@ -229,7 +229,7 @@ fn point(random: &mut Random) -> (Vec<f64>, Vec<f64>) {
 struct Counts {
     kept: usize,
     expanded: usize,
-    /// Programs with other bits if nothing had been expanded.
+    /// Programs whose bits would differ if nothing had been expanded.
     needed: usize,
     compared: usize,
     checkpointed: usize,
@@ -293,7 +293,7 @@ fn check(program: &Program, points: &[(Vec<f64>, Vec<f64>)], counts: &mut Counts
 }
 
 #[test]
-fn gradients_of_loops_of_all_shapes_have_the_bits_of_straight_code() {
+fn gradients_of_loops_of_all_shapes_have_the_bits_of_straight_line_code() {
     let mut counts = Counts::default();
     let mut random = Random::new(20);
     for _ in 0..8000 {

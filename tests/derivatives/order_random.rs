@@ -1,6 +1,5 @@
-//! The order of additions in loops: on random programs the gradient of what is rolled,
-//! without the loops that `reordered` names, has the bits of the gradient of the
-//! straight-line code.
+//! The order of additions in loops: on random programs, the gradient of the graph with loops but
+//! for those that `reordered` returns has the bits of the gradient of the straight-line code.
 
 use std::panic::Location;
 
@@ -15,7 +14,7 @@ use phigrad::internals::programs::{Program, Random, Recipe};
 use phigrad::internals::ssa::{Folding, Graph, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 
-/// What `program` does at the points, merged.
+/// The merged runs of `program` at the points.
 fn merged(program: &Program, points: &[Point]) -> Graph {
     let mut tracer = Tracer::default();
     let mut traces = MergedTraces::new(program.active(), program.inactive());
@@ -28,8 +27,8 @@ fn merged(program: &Program, points: &[Point]) -> Graph {
     Graph::clone(traces.graph())
 }
 
-/// The graph without the loops that change the order, and how many those are; none if
-/// they cannot be expanded.
+/// The graph without the loops that change the order, and the number of these; none if they
+/// cannot be expanded.
 fn in_order(rolled: &Graph) -> (Option<Graph>, usize) {
     let (mut graph, mut expanded) = (rolled.clone(), 0);
     loop {
@@ -51,7 +50,7 @@ struct Counts {
     kept: usize,
     /// Loops that were expanded.
     expanded: usize,
-    /// Programs with other bits if nothing had been expanded.
+    /// Programs whose bits would differ if nothing had been expanded.
     needed: usize,
     compared: usize,
 }
@@ -95,7 +94,7 @@ fn check(program: &Program, recorded: &[Point], run: &[Point], counts: &mut Coun
 }
 
 #[test]
-fn gradients_of_loops_that_stay_have_the_bits_of_straight_code() {
+fn gradients_of_loops_in_order_have_the_bits_of_straight_line_code() {
     let base = Recipe { loops: 0.3, guards: 0.1, statements: 20, ..Recipe::default() };
     let recipes = [
         Recipe { guards: 0.0, ..base },

@@ -9,8 +9,8 @@ use phigrad::internals::ssa::{
     AccessData, ArrayData, Block, Def, End, Folding, Graph, Item, Node, Region, parse,
 };
 
-/// Whether no node is twice in one array of nodes, or in two different ones, or also in
-/// a row of inputs.
+/// True if no node is twice in one array of nodes, or in two different ones, or also in a range
+/// of inputs.
 fn has_exact_array(graph: &Graph) -> bool {
     let mut places: Vec<(Node, Vec<Node>)> = Vec::new();
     let is_in_row = |node: Node| match graph.nodes[node].def {
@@ -62,22 +62,22 @@ fn gradients_of_random_graphs_agree_with_both_oracles() {
     assert!(compared.iter().all(|&count| count > 100), "{compared:?}");
 }
 
-/// How many active inputs the graphs of [`Generator`] have.
+/// The number of active inputs of the graphs of [`Generator`].
 const INPUTS: usize = 8;
 
-/// Makes random graphs in which most of what is computed matters, and has slopes.
+/// Makes random graphs in which most nodes reach the output and have nonzero partials.
 struct Generator<'a> {
     random: &'a mut Random,
     graph: Graph,
-    /// Whether all array of nodes are parts of the row of the inputs.
+    /// True if all arrays of nodes are parts of one array of inputs.
     one_row: bool,
-    /// Whether parts of that row have no nodes.
+    /// True if parts of that array have no nodes.
     inputs: bool,
-    /// What is visible here.
+    /// The visible nodes.
     visible: Vec<Node>,
     /// The loops around.
     counted: Vec<Region>,
-    /// The loops that have ended, with how many iterations they are known to have.
+    /// The loops that have ended, with their least trip counts.
     past: Vec<(Region, usize)>,
     left: usize,
 }
@@ -267,7 +267,7 @@ impl Generator<'_> {
         self.past.push((region, if is_full { bound } else { 1 }));
     }
 
-    /// Steps from `block` on, and up to `branches` branches; `end` makes the ends.
+    /// Makes items from `block` on, and up to `branches` branches; `end` makes the ends.
     fn tree(
         &mut self,
         block: Block,
@@ -312,9 +312,9 @@ fn gradients_through_most_of_a_graph_agree_with_both_oracles() {
     assert!(compared > 1000, "{compared}");
 }
 
-/// The elements of `a0` may be the first entry φ of the innermost loop, which stands for
+/// The elements of `a0` may be the first entry φ of the innermost loop, which is an alias of
 /// those of the loops around it.
-const ENTRIES_IN_SERIES: &str = "\
+const ENTRIES_IN_ARRAY: &str = "\
 graph active 8 inactive 1
 v9 = const 0.5
 v12 = const 0.0
@@ -344,8 +344,8 @@ b3:
   return v16 v16 v19
 ";
 
-/// An element that is always `v12` has two places in `a1`.
-const NAME_IN_TWO_PLACES: &str = "\
+/// An element that is always `v12` has two indices in `a1`.
+const ALIAS_AT_TWO_INDICES: &str = "\
 graph active 8 inactive 1
 v9 = const 0.5
 v13 = const 0.0
@@ -382,8 +382,8 @@ b5:
 ";
 
 #[test]
-fn what_is_added_to_elements_reaches_what_they_stand_for() {
-    for (text, input) in [(ENTRIES_IN_SERIES, 1), (NAME_IN_TWO_PLACES, 3)] {
+fn contributions_to_elements_reach_the_nodes_that_they_are() {
+    for (text, input) in [(ENTRIES_IN_ARRAY, 1), (ALIAS_AT_TWO_INDICES, 3)] {
         let graph = parse(text).expect("a graph");
         let inputs = [1.2, 0.6, 0.4, -0.7, 0.8, -0.3, -1.4, 1.4, -0.8];
         assert!(check(&graph, &inputs, false));

@@ -121,8 +121,8 @@ fn gradients_of_random_graphs_agree_with_both_oracles() {
 type Example = (&'static str, &'static [(&'static [f64], &'static [f64])]);
 
 const EXAMPLES: &[Example] = &[
-    // x·y if x > 0, else -y: one side passes on an inner node that uses outer ones,
-    // the other another; then the φ is used twice.
+    // x·y if x > 0, else -y: each arm returns an inner node of its own that uses outer ones;
+    // then the φ is used twice.
     (
         "graph active 2 inactive 0\nv2 = const 0.0\nb0:\n  v3 = gt v0 v2\n  \
          v6 = region r0 b1\n  v7 = mul v6 v6\n  return v7\n\
@@ -131,8 +131,7 @@ const EXAMPLES: &[Example] = &[
          b3:\n  v5 = neg v1\n  return v5\n",
         &[(&[2.0, 3.0], &[36.0, 24.0]), (&[-2.0, 3.0], &[0.0, 6.0])],
     ),
-    // φs of constants, of an input, of one node twice; one side has no values that
-    // depend on an active input.
+    // φs of constants, of an input, of one node twice; one arm has no active values.
     (
         "graph active 2 inactive 1\nv3 = const 0.0\nv4 = const 5.0\nb0:\n  v5 = gt v2 v3\n  \
          v6 v7 v8 = region r0 b1\n  v9 = mul v6 v7\n  v10 = mul_add v8 v0 v9\n  return v10\n\
@@ -163,7 +162,7 @@ const EXAMPLES: &[Example] = &[
             (&[-1.0, -1.0], &[-7.0, -5.0]),
         ],
     ),
-    // A region in which nothing is computed: its value is an outer node, or an input.
+    // A region without items: its value is an outer node, or an input.
     (
         "graph active 1 inactive 0\nv1 = const 1.0\nb0:\n  v2 = mul v0 v0\n  v3 = gt v2 v1\n  \
          v4 = region r0 b1\n  v5 = mul v4 v2\n  return v5\n\
@@ -240,8 +239,8 @@ fn a_loop_of_two_thousand_exits_has_a_gradient_of_linear_size() {
 }
 
 #[test]
-fn what_no_end_passes_on_has_no_sweep() {
-    // On the other side of the first branch nothing depends on the input.
+fn values_that_no_end_returns_have_no_sweep() {
+    // The other arm of the first branch is inactive.
     let text = "graph active 1 inactive 0\nv1 = const 0.0\nb0:\n  v2 = gt v0 v1\n  \
                 v5 = region r0 b1\n  v6 = mul v5 v0\n  return v6\n\
                 b1:\n  branch v2 b2 b3\n\
@@ -277,8 +276,8 @@ fn adjoints_of_one_node_are_added_from_the_last_phi_on() {
 }
 
 #[test]
-fn only_adjoints_of_outer_nodes_leave_a_region() {
-    // Each region has a branch, because others dissolve.
+fn only_adjoints_of_outer_nodes_are_phis_of_a_sweep() {
+    // Each region has a branch, since others dissolve.
     let text = "graph active 1 inactive 0\nv1 = const 1.0\nb0:\n  v7 = region r0 b1\n  return v7\n\
                 b1:\n  branch v0 b2 b3\n\
                 b2:\n  v2 = sin v0\n  v4 = region r1 b4\n  v6 = region r2 b7\n  return v6\nb3:\n  return v1\n\

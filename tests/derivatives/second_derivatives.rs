@@ -1,4 +1,4 @@
-//! Second derivatives: the directional derivative of a gradient's graph, with closed forms, is
+//! Second derivatives: the directional derivative of a gradient's graph with closed forms equals
 //! that of the program step by step.
 
 use std::panic::Location;
@@ -14,7 +14,7 @@ use phigrad::internals::trace::{Inputs, Tracer};
 
 type Run = fn(&[Var], &[Var]) -> Var;
 
-/// A line through points, and its spread.
+/// The likelihood of a straight line through points with a variance.
 fn likelihood(x: &[Var], _: &[Var]) -> Var {
     let term = |i: i32| {
         let t = f64::from(i) * 0.1;
@@ -24,7 +24,7 @@ fn likelihood(x: &[Var], _: &[Var]) -> Var {
     (0..120).map(term).sum()
 }
 
-/// Descent on a sum of squares over data that are known in the call alone.
+/// Gradient descent on a sum of squares over data that are inputs.
 fn descent(x: &[Var], data: &[Var]) -> Var {
     let mut w = x[0];
     for _ in 0..40 {
@@ -34,7 +34,7 @@ fn descent(x: &[Var], data: &[Var]) -> Var {
     w * w + x[2] * w
 }
 
-/// What a bond's price, of coupons that grow, comes to.
+/// The price of a bond with growing coupons.
 fn bond(x: &[Var], _: &[Var]) -> Var {
     let (mut price, mut discount) = (Var::from(0.0), Var::from(1.0));
     for i in 0..400 {
@@ -66,7 +66,7 @@ fn chain(x: &[Var], _: &[Var]) -> Var {
     p[1] + 2.0 * p[2]
 }
 
-/// An oscillation that fades.
+/// A damped oscillation.
 fn spring(x: &[Var], _: &[Var]) -> Var {
     let (mut place, mut speed) = (x[2], Var::from(0.0));
     for _ in 0..200 {

@@ -1,5 +1,5 @@
-//! Native code of large and deep graphs with regions, which cross the limits of
-//! registers and functions, against the interpreter.
+//! Native code of large and deep graphs with regions, with more live values than registers and
+//! many functions, against the interpreter.
 
 use crate::native::assert_as_interpreted;
 use phigrad::internals::jit::{Kernel, compile};
@@ -7,7 +7,7 @@ use phigrad::internals::op::Op;
 use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Builder, Folding, Graph, Node, Outcome, Region, interpret, verify};
 
-/// A builder with what the graphs below need.
+/// A builder for the graphs below.
 struct Make(Builder);
 
 impl Make {
@@ -23,7 +23,7 @@ impl Make {
         self.0.apply(op, args)
     }
 
-    /// A region with two sides; returns it and its φs.
+    /// A region with two arms; returns it and its φs.
     fn choice(
         &mut self,
         condition: Node,
@@ -52,8 +52,8 @@ impl Make {
         (graph, kernel)
     }
 
-    /// Straight code with many values that live at once.
-    fn stretch(&mut self, start: &[Node], steps: usize, seed: u64) -> Vec<Node> {
+    /// Straight-line code with many live values.
+    fn straight_line(&mut self, start: &[Node], steps: usize, seed: u64) -> Vec<Node> {
         let mut random = Random::new(seed);
         let mut values = start.to_vec();
         for step in 0..steps {
@@ -80,12 +80,12 @@ fn more_values_than_registers_live_across_a_region() {
             start.push(make.op(Op::Sin, &[product]));
         }
         let condition = make.op(Op::Lt, &[x, y]);
-        // All are φs, and all are used on both sides and afterwards.
+        // All are φs, and all are used in both arms and afterwards.
         let (_, phis) = make.choice(
             condition,
             None,
-            |make| make.stretch(&start, steps, 1),
-            |make| make.stretch(&start, steps / 2, 2),
+            |make| make.straight_line(&start, steps, 1),
+            |make| make.straight_line(&start, steps / 2, 2),
         );
         let sums: Vec<Node> =
             start.iter().zip(&phis).map(|(&a, &b)| make.op(Op::Add, &[a, b])).collect();
@@ -97,9 +97,9 @@ fn more_values_than_registers_live_across_a_region() {
     }
 }
 
-/// `count` regions in a row, and as many that replay them backwards; each side
-/// leaves a value for the replaying side. `steps` is the size of a side.
-fn there_and_back(count: usize, steps: usize) -> (Graph, Kernel) {
+/// `count` regions in sequence, and as many that replay them backwards; each arm has a value
+/// for the replay. `steps` is the size of an arm.
+fn forward_and_replay(count: usize, steps: usize) -> (Graph, Kernel) {
     let mut make = Make::new(2);
     let (mut x, y) = (make.0.input(0), make.0.input(1));
     let half = make.number(0.5);
@@ -112,7 +112,7 @@ fn there_and_back(count: usize, steps: usize) -> (Graph, Kernel) {
             condition,
             None,
             |make| {
-                one = make.stretch(&[x, y, half], steps, i as u64)[0];
+                one = make.straight_line(&[x, y, half], steps, i as u64)[0];
                 vec![make.op(Op::Sub, &[one, half])]
             },
             |make| {
@@ -145,9 +145,9 @@ fn there_and_back(count: usize, steps: usize) -> (Graph, Kernel) {
 }
 
 #[test]
-fn many_regions_cross_functions_and_leave_their_values_to_replays() {
+fn values_of_many_regions_and_functions_are_there_in_replays() {
     for (count, steps) in [(3, 2), (300, 3), (40, 60), (3, 1500)] {
-        let (graph, kernel) = there_and_back(count, steps);
+        let (graph, kernel) = forward_and_replay(count, steps);
         let mut random = Random::new(count as u64);
         for _ in 0..10 {
             let inputs = [random.uniform(-2.0, 2.0), random.uniform(-2.0, 2.0)];
@@ -157,9 +157,9 @@ fn many_regions_cross_functions_and_leave_their_values_to_replays() {
 }
 
 #[test]
-fn values_of_different_ways_share_a_slot() {
-    let (_, kernel) = there_and_back(100, 2);
-    // One value for each way, and one of before; but not one for each side.
+fn values_of_different_paths_share_a_slot() {
+    let (_, kernel) = forward_and_replay(100, 2);
+    // One value for each path, and one from before; but not one for each arm.
     assert!((100..350).contains(&kernel.scratch_len()), "{}", kernel.scratch_len());
 }
 
@@ -198,7 +198,7 @@ fn regions_nest_deeply() {
     }
 }
 
-/// A loop that ends early on each of `rounds` sides: a tree as deep.
+/// A loop with an exit in each of `rounds` iterations as nested branches: a tree as deep.
 fn search(rounds: usize, in_region: bool) -> (Graph, Kernel) {
     let mut make = Make::new(2);
     let (x, y) = (make.0.input(0), make.0.input(1));
@@ -243,13 +243,13 @@ fn deep_trees_end_early_inside_and_outside_of_regions() {
 
 #[test]
 fn compile_time_and_size_are_linear_in_the_number_of_regions() {
-    let bytes = [200, 800].map(|count| there_and_back(count, 3).1.bytes());
+    let bytes = [200, 800].map(|count| forward_and_replay(count, 3).1.bytes());
     assert!(bytes[1] < bytes[0] * 5, "{bytes:?}");
 }
 
 #[test]
-fn threads_share_a_kernel_and_buffers_are_used_again() {
-    let (graph, kernel) = there_and_back(60, 4);
+fn threads_share_a_kernel_and_buffers_are_reused() {
+    let (graph, kernel) = forward_and_replay(60, 4);
     std::thread::scope(|scope| {
         for seed in 0..4 {
             let (graph, kernel) = (&graph, &kernel);

@@ -1,5 +1,5 @@
-//! Native code of graphs with loops: each thing that a loop can do, by hand, and
-//! random graphs, against the interpreter.
+//! Native code of graphs with loops, against the interpreter: each feature by hand, and random
+//! graphs.
 
 use std::fmt::Write;
 
@@ -55,12 +55,12 @@ fn a_loop_adds_up_constants() {
     assert_outputs(SUM, [2.0], [21.0]);
     assert_outputs(&SUM.replace("base 0 r0*1", "base 3 r0*-1"), [2.0], [21.0]);
     assert_outputs(&SUM.replace("const 3.0", "const 1.0"), [2.0], [6.0]);
-    // One iteration more than it may have.
+    // One iteration more than the bound.
     assert_stops(&SUM.replace("const 3.0", "const 4.0"), &[2.0]);
 }
 
 #[test]
-fn elements_are_read_from_inputs_in_line_and_from_copies_of_others() {
+fn elements_are_loaded_from_inputs_at_equal_distances_or_from_copies() {
     let text = SUM.replace("active 1 inactive 0", "active 1 inactive 5");
     let renamed = |text: &str| {
         let mut text = text.to_owned();
@@ -86,7 +86,7 @@ fn elements_are_read_from_inputs_in_line_and_from_copies_of_others() {
 }
 
 #[test]
-fn entries_get_their_values_at_once() {
+fn entry_phis_are_assigned_in_parallel() {
     let text = "\
 graph active 2 inactive 0
 v2 = const 8.0
@@ -116,7 +116,7 @@ b1:
 ";
 
 #[test]
-fn a_loop_that_goes_on_too_long_stops_the_kernel() {
+fn a_loop_beyond_its_bound_stops_the_kernel() {
     assert_outputs(WHILE, [60.0], [120.0]);
     assert_outputs(WHILE, [7.0], [112.0]);
     assert_outputs(WHILE, [100.0], [200.0]);
@@ -129,7 +129,7 @@ fn a_loop_that_goes_on_too_long_stops_the_kernel() {
 
 #[test]
 fn a_guard_stops_a_loop_in_the_iteration_in_which_it_fails() {
-    // It would go on for hours.
+    // It would run for hours.
     let text = "\
 graph active 1 inactive 0
 v1 = const 0.0
@@ -167,7 +167,7 @@ b1:
 }
 
 #[test]
-fn ends_that_are_known_to_go_on_or_not_need_no_condition() {
+fn ends_with_constant_conditions_do_not_branch() {
     let text = "\
 graph active 2 inactive 0
 v2 = const 0.0
@@ -188,11 +188,11 @@ b3:
     assert_outputs(text, [1.5, 4.0], [20.25]);
     assert_outputs(text, [9.0, 4.0], [81.0]);
     assert_stops(text, &[0.0, 51.0]);
-    // No end is known to be the last.
+    // No end is known to be the last one.
     assert_stops(&text.replace("return v2 v3 v7", "return v3 v3 v7"), &[1.5, 4.0]);
 }
 
-/// Σ over i < 4 of Σ over j <= i of x·(10·i + j), the inner bound carried.
+/// Σ over i < 4 of Σ over j <= i of x·(10·i + j), with a loop-carried inner bound.
 const TRIANGLE: &str = "\
 graph active 1 inactive 0
 v1 = const 0.0
@@ -218,12 +218,12 @@ b2:
 ";
 
 #[test]
-fn loops_nest_with_inner_bounds_that_are_carried() {
+fn loops_nest_with_loop_carried_inner_bounds() {
     let pairs = (0..4).flat_map(|i| (0..=i).map(move |j| f64::from(10 * i + j)));
     assert_outputs(TRIANGLE, [0.5], [pairs.sum::<f64>() * 0.5]);
 }
 
-/// Three times y := y·y - 1; then a replay gathers y, last first, as digits.
+/// Three times y := y·y - 1; then a replay collects the values of y, last first, as digits.
 const REPLAY: &str = "\
 graph active 1 inactive 0
 v1 = const 1.0
@@ -260,7 +260,7 @@ fn a_replay_sees_each_iteration_last_first() {
     assert_outputs(REPLAY, [2.0], [63.0, 80302.0, 40964.0]);
 }
 
-/// A nest with inner counts that differ, a branch, sums and a history; replayed.
+/// A nest with varying inner trip counts, a branch, sums and a trajectory; replayed.
 const NESTED: &str = "\
 graph active 1 inactive 0
 v1 = const 1.0
@@ -329,7 +329,7 @@ fn nests_of_loops_are_replayed_last_iteration_first() {
 }
 
 #[test]
-fn kernels_do_not_mind_what_earlier_calls_left() {
+fn kernels_do_not_depend_on_the_content_of_the_buffer() {
     let kernels = [SUM, WHILE, TRIANGLE, REPLAY, NESTED].map(read);
     let mut scratch = vec![f64::NAN; 7];
     for x in [3.0, 60.0, 0.5, 2.0, 3.0] {
@@ -342,7 +342,7 @@ fn kernels_do_not_mind_what_earlier_calls_left() {
     }
 }
 
-/// A loop of `steps` steps for each of `entries` entries, which go around.
+/// A loop of `steps` steps for each of `entries` entry φs, which are permuted.
 fn long(entries: usize, steps: usize) -> String {
     let mut text = String::from("graph active 2 inactive 0\n");
     let first = 5;
@@ -363,7 +363,7 @@ fn long(entries: usize, steps: usize) -> String {
     }
     writeln!(text, "  v{again} = lt v4 v2").unwrap();
     write!(text, "  return v{again}").unwrap();
-    // Every other one takes the entry φ of its neighbour.
+    // Every other operand is the entry φ of the neighbour.
     for (entry, &value) in values.iter().enumerate() {
         let value = if entry % 2 == 0 { value } else { first + (entry + 1) % entries };
         write!(text, " v{value}").unwrap();
@@ -381,7 +381,7 @@ fn bodies_may_be_larger_than_functions() {
 }
 
 #[test]
-fn many_iterations_keep_what_each_computed() {
+fn trajectories_of_many_iterations_are_saved() {
     let mut text = REPLAY.replace("bound 3", "bound 20000").replace("base 2 r0*-1", "base 0 r0*1");
     text = text.replace("const 2.0", "const 19999.0").replace("const 100.0", "const 0.5");
     text = text.replace("v8 = sub v7 v1", "v8 = sin v7");
@@ -391,7 +391,7 @@ fn many_iterations_keep_what_each_computed() {
 }
 
 #[test]
-fn loops_that_keep_too_much_are_not_compiled() {
+fn loops_that_save_too_much_are_not_compiled() {
     let text = REPLAY.replace("bound 3", "bound 4000000000").replace("base 2 r0*-1", "base 0");
     let graph = parse(&text).unwrap();
     assert!(matches!(compile(&graph), Err(CompileError::Scratch { words }) if words > 1 << 27));

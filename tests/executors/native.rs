@@ -7,13 +7,12 @@ use phigrad::internals::ssa::{Graph, Outcome, interpret};
 pub fn call(graph: &Graph, kernel: &Kernel, inputs: &[f64]) -> Result<Vec<f64>, RunError> {
     let (active, inactive) = inputs.split_at(graph.active);
     let mut outputs = vec![f64::NAN; kernel.outputs()];
-    // What earlier calls leave in the buffer does not matter.
+    // The content of the buffer from earlier calls does not matter.
     let mut scratch = vec![1e300; kernel.scratch_len()];
     kernel.run(active, inactive, &mut scratch, &mut outputs).map(|()| outputs)
 }
 
-/// Checks that `kernel`, of `graph`, comes to what the interpreter does. Returns
-/// whether that is values.
+/// Asserts that `kernel`, of `graph`, has the outcome of the interpreter. True if that is values.
 pub fn assert_as_interpreted(graph: &Graph, kernel: &Kernel, inputs: &[f64]) -> bool {
     let found = call(graph, kernel, inputs);
     match interpret(graph, inputs) {

@@ -1,10 +1,9 @@
 //! All executors agree on random programs: plain numbers, the tape, the
 //! interpreter on the graph after each stage, native code and whole kernels.
 //!
-//! Where the tape passes nothing on (an adjoint of zero) a gradient graph
-//! passes on zero times the partial derivative, which is NaN if that is not
-//! finite. So a graph's outputs count when all of them are finite; the runtime
-//! goes by the same rule.
+//! Where an adjoint is zero, the tape makes no contribution, and a gradient graph adds zero
+//! times the partial derivative, which is NaN if that is not finite. So the outputs of a graph
+//! count if all of them are finite; the runtime has the same rule.
 
 use crate::common::programs::{
     Point, all_same, interpreted, outputs, points, record, reversed, taped, traces,
@@ -15,8 +14,7 @@ use phigrad::internals::programs::{Program, Random, Recipe};
 use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
 use phigrad::{Numerics, Tape, Var};
 
-/// Kinds of programs that every test runs: small ones that differ in what
-/// they may do.
+/// Kinds of programs for every test: small ones with different features.
 fn recipes() -> [Recipe; 4] {
     let tame = Recipe::default();
     [
@@ -27,8 +25,7 @@ fn recipes() -> [Recipe; 4] {
     ]
 }
 
-/// Calls `check` with programs of all kinds, points to profile at and points to
-/// run at.
+/// Calls `check` with programs of all kinds, points to profile at and points to run at.
 fn for_programs(count: usize, seed: u64, check: impl Fn(&Recipe, &Program, &[Point], &[Point])) {
     for recipe in recipes() {
         let mut random = Random::new(seed);
@@ -58,8 +55,8 @@ fn assert_exact(found: &[f64], expected: &[f64], program: &Program, point: &Poin
     if all_finite(found) {
         assert_same(found, expected, program, point);
     } else {
-        // Where the tape has a number, the graph has it or NaN, and the other
-        // way round nothing becomes finite.
+        // If the tape has a number, the graph has it or NaN; and if the tape has none, the
+        // graph has none.
         for (&found, &expected) in found.iter().zip(expected) {
             let explained = same(found, expected) || found.is_nan();
             assert!(explained, "{found} for {expected} at {point:?}\n{program}");
@@ -67,7 +64,7 @@ fn assert_exact(found: &[f64], expected: &[f64], program: &Program, point: &Poin
     }
 }
 
-/// Checks that real-only rules changed nothing but rounding.
+/// Asserts that real-only rules change nothing but rounding.
 fn assert_close(found: &[f64], expected: &[f64], program: &Program, point: &Point) {
     if !all_finite(found) || !all_finite(expected) {
         return;
@@ -96,8 +93,7 @@ fn gradients_of_the_tape_agree_with_differences_of_plain_numbers() {
     let (mut confirmed, total) = (0, 300);
     for _ in 0..total {
         let program = recipe.program(&mut random);
-        // Not at numbers that programs compare with, where one path may be a
-        // point alone.
+        // Not at numbers that programs compare with, where a path may be a single point.
         let mut point = recipe.inputs(&mut random);
         point.0.iter_mut().for_each(|x| *x += random.uniform(-0.1, 0.1));
         let (_, gradient) = taped(&program, &point);
@@ -113,7 +109,7 @@ fn gradients_of_the_tape_agree_with_differences_of_plain_numbers() {
 }
 
 #[test]
-fn the_lifted_graph_means_what_the_program_does() {
+fn the_merged_graph_computes_the_program() {
     for_programs(100, 3, |_, program, recorded, run| {
         let graph = traces(program, recorded);
         verify(&graph).unwrap();
@@ -128,13 +124,13 @@ fn the_lifted_graph_means_what_the_program_does() {
     });
 }
 
-/// `contains` and equality cannot tell about points with NaN.
+/// `contains` and equality are no tests for points with NaN.
 fn has_nan((x, data): &Point) -> bool {
     x.iter().chain(data).any(|number| number.is_nan())
 }
 
 #[test]
-fn the_exact_gradient_graph_means_what_the_tape_does() {
+fn the_exact_gradient_graph_has_the_bits_of_the_tape() {
     for_programs(100, 4, |_, program, recorded, run| {
         let gradient = reversed(&traces(program, recorded), Folding::Exact);
         let small = simplify(&gradient, Folding::Exact);
@@ -154,7 +150,7 @@ fn the_exact_gradient_graph_means_what_the_tape_does() {
 }
 
 #[test]
-fn real_stages_change_rounding_alone() {
+fn real_only_passes_change_rounding_alone() {
     for_programs(60, 5, |recipe, program, recorded, run| {
         if recipe.wild {
             return;
@@ -176,7 +172,7 @@ fn real_stages_change_rounding_alone() {
     });
 }
 
-/// Checks that native code of `graph` computes the interpreter's bits.
+/// Asserts that native code of `graph` computes the interpreter's bits.
 fn assert_native(graph: &Graph, program: &Program, run: &[Point]) {
     let kernel = compile(graph).unwrap();
     let text = program.to_string();
@@ -186,7 +182,7 @@ fn assert_native(graph: &Graph, program: &Program, run: &[Point]) {
     for point in run {
         let result = kernel.run(&point.0, &point.1, &mut scratch, &mut found);
         match interpreted(graph, point) {
-            // The bits of a NaN that is read out need not be the same.
+            // The bits of a NaN may differ where it is read out.
             Some(_) if reads_nan && result == Err(RunError::SideExit) => {}
             Some(expected) => {
                 assert_eq!(result, Ok(()), "{point:?}\n{program}");
@@ -208,7 +204,7 @@ fn native_code_computes_the_bits_of_the_interpreter() {
     });
 }
 
-/// Compiles what `recorded` adds and compares all calls at `run`.
+/// Compiles the recorded paths and compares all calls at `run`.
 fn assert_kernel(
     program: &Program,
     numerics: Numerics,
@@ -238,7 +234,7 @@ fn exact_kernels_equal_the_tape_bit_for_bit() {
         let calls = assert_kernel(program, Numerics::Exact, recorded, run, assert_same);
         served.set(served.get() + calls);
     });
-    // Of 4 kinds of 30 programs with 16 points and 3 kinds of calls, most.
+    // Most of 4 kinds of 30 programs with 16 points and 3 kinds of calls.
     assert!(served.get() > 4 * 30 * 16 * 3 / 2, "{}", served.get());
 }
 
@@ -251,14 +247,14 @@ fn real_kernels_are_close_to_the_tape() {
     });
 }
 
-/// Programs that cross chunks of code, with more live values than registers.
+/// Programs of several functions, with more live values than registers.
 fn large(statements: usize, locals: usize, variety: f64, wild: bool) -> Recipe {
     let (guards, loops) = (0.005, 0.005);
     Recipe { statements, locals, variety, wild, guards, loops, active: 8, ..Recipe::default() }
 }
 
 #[test]
-fn large_programs_agree_across_chunks_and_with_many_live_values() {
+fn large_programs_agree_across_functions_and_with_many_live_values() {
     for recipe in
         [large(400, 48, 0.1, false), large(500, 40, 0.7, false), large(900, 64, 0.0, true)]
     {
@@ -282,7 +278,7 @@ fn large_programs_agree_across_chunks_and_with_many_live_values() {
 }
 
 #[test]
-fn real_kernels_keep_the_signs_of_zeros_that_show() {
+fn real_kernels_keep_observable_signs_of_zeros() {
     type Function = fn(Var) -> Var;
     let functions: [(Function, f64); 4] = [
         (|x| (0.0 - x).signum(), 0.0),
@@ -299,8 +295,8 @@ fn real_kernels_keep_the_signs_of_zeros_that_show() {
 }
 
 #[test]
-fn exact_kernels_equal_the_tape_where_the_sign_of_nan_shows() {
-    // Of a product with what the compiler knows to be -1 the sign of NaN is its choice.
+fn exact_kernels_equal_the_tape_where_the_sign_of_nan_is_observable() {
+    // The compiler may choose the sign of a NaN that is multiplied by a known -1.
     let f = Tape::builder()
         .hot_threshold(u32::MAX)
         .numerics(Numerics::Exact)

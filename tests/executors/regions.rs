@@ -1,5 +1,5 @@
-//! Native code of graphs with regions: each thing that a region can do, by hand,
-//! and random graphs, against the interpreter.
+//! Native code of graphs with regions, against the interpreter: each feature by hand, and random
+//! graphs.
 
 use crate::common::graphs::GraphRecipe;
 use crate::native::{assert_as_interpreted, call};
@@ -18,7 +18,7 @@ fn assert_outputs<const I: usize, const O: usize>(text: &str, cases: &[([f64; I]
 }
 
 #[test]
-fn a_region_passes_on_a_constant_an_input_an_outer_node_and_one_of_its_own() {
+fn a_region_returns_a_constant_an_input_an_outer_node_and_an_inner_node() {
     let text = "\
 graph active 2 inactive 1
 v3 = const 7.0
@@ -42,7 +42,7 @@ b3:
 }
 
 #[test]
-fn an_inner_region_passes_on_through_an_outer_one() {
+fn an_outer_region_returns_phis_of_an_inner_one() {
     let text = "\
 graph active 2 inactive 0
 v2 = const 0.0
@@ -117,7 +117,7 @@ b9:
 }
 
 #[test]
-fn a_region_that_replays_finds_the_values_of_the_side_that_was_taken() {
+fn a_replay_sees_the_values_of_the_taken_arm() {
     let text = "\
 graph active 1 inactive 0
 v1 = const 0.0
@@ -217,7 +217,7 @@ b7:
 }
 
 #[test]
-fn guards_in_regions_stop_the_kernel_on_their_side_alone() {
+fn guards_in_regions_stop_the_kernel_on_their_arm_alone() {
     let text = "\
 graph active 2 inactive 0
 v2 = const 0.0
@@ -246,7 +246,7 @@ b3:
     let kernel = compile(&graph).unwrap();
     let points = [
         ([1.0, -1.0], Some(-1.0)),
-        // Each of the guards, and those that are not on the way.
+        // Each of the guards, and guards that are not on the path.
         ([1.0, 1.0], None),
         ([0.0, -1.0], None),
         ([-0.0, -3.0], None),

@@ -43,14 +43,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often this thread allocates while `work` runs.
+/// The number of allocations of this thread in `work`.
 fn allocations(work: impl FnOnce()) -> usize {
     let before = ALLOCATIONS.get();
     work();
     ALLOCATIONS.get() - before
 }
 
-/// Two paths; long enough to leave the recorder's first buffer many times.
+/// Two paths; long enough to fill the recorder's first buffer many times.
 fn function(x: &[Var]) -> Var {
     let start = if x[0] > 0.0 { x[0] * x[1] } else { x[1].exp() };
     (0..500).fold(start, |v, i| (v + x[i % 2]).sin())
@@ -60,10 +60,10 @@ fn data_function(x: &[Var], data: &[Var]) -> Var {
     data.iter().map(|&d| (d - x[0]).powi(2) * x[1]).sum()
 }
 
-/// Calls on one path before the count starts.
+/// The number of calls on one path before counting.
 const WARM_UP: usize = 70;
-/// Calls that are counted: not so many that the sum reaches the next power of
-/// two, at which the runtime compares a tape call with the graph.
+/// The number of calls that are counted: too few for the sum to reach the next power of two,
+/// at which the runtime compares a tape call with the graph.
 const COUNTED: usize = 56;
 
 /// Makes `count` calls on the path of `sign`.
@@ -142,7 +142,7 @@ fn results_that_are_not_finite_allocate_nothing() {
     assert_eq!(f.report().non_finite, (WARM_UP + COUNTED) as u64);
 }
 
-/// Loops through items, a branch in each iteration, and a jump.
+/// Loops over items, a branch in each iteration, and a jump.
 #[phigrad::traced]
 fn annotated(x: &[Var]) -> Var {
     let (mut a, mut b, mut c, mut d, mut e) = (x[0], x[1], x[0], x[1], x[0]);
@@ -161,8 +161,8 @@ fn annotated(x: &[Var]) -> Var {
 
 #[test]
 fn many_calls_on_the_tape_allocate_nothing() {
-    // The first bare run makes some behind it be looked at closely; those behind 512 and
-    // 1,024 others are compared with the graph.
+    // After the first untracked run some are tracked; after 512 and 1,024 others a run is
+    // compared with the graph.
     for numerics in NUMERICS {
         for f in [function, annotated] {
             let f = manual(numerics).record(f);

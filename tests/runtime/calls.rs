@@ -1,4 +1,4 @@
-//! The runtime as users see it: hotness, shapes, inputs at the edges, reports.
+//! The runtime as users see it: hotness, shapes, edge cases of inputs, reports.
 
 use std::time::{Duration, Instant};
 
@@ -45,8 +45,8 @@ fn a_hot_function_is_compiled_by_the_call_that_finds_it_hot() {
 
 #[test]
 fn a_hot_function_is_compiled_in_the_background_while_the_tape_serves() {
-    // Long enough that compiling takes many times one call, and without a pattern
-    // that would make a short loop of it.
+    // Long enough that compile time is many times that of a call, and without repetition that
+    // would become a short loop.
     fn long(x: &[Var]) -> Var {
         (0..3000u64).fold(x[0], |v, i| match i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 {
             0 => (v * x[1]).sin(),
@@ -102,7 +102,7 @@ fn a_new_path_that_is_hot_joins_the_kernel_by_itself() {
 }
 
 #[test]
-fn a_threshold_of_the_largest_number_never_compiles() {
+fn the_largest_threshold_never_compiles() {
     let f = Tape::builder().hot_threshold(u32::MAX).background(false).record(rosenbrock);
     for i in 0..2000 {
         f.eval(&point(i)).unwrap();
@@ -149,7 +149,7 @@ fn ten_threads_share_one_function_while_it_is_compiled() {
 }
 
 #[test]
-fn what_users_hold_may_move_and_be_shared() {
+fn public_values_are_send_and_sync() {
     fn shared<T: Send + Sync>() {}
     shared::<Recorded<fn(&[Var]) -> Var>>();
     shared::<RecordedWith<fn(&[Var], &[Var]) -> Var>>();
@@ -223,7 +223,7 @@ fn a_gradient_slice_of_another_length_is_an_error_and_stays_unchanged() {
 }
 
 #[test]
-fn numbers_that_are_not_finite_give_what_the_tape_computes() {
+fn non_finite_inputs_give_the_result_of_the_tape() {
     fn f(x: &[Var]) -> Var {
         (x[0] / x[1]).sqrt() * x[2] + x[1].ln() - x[2].recip() + (x[0] - x[0]) * 0.0
     }
@@ -338,7 +338,7 @@ fn inactive_inputs_change_from_call_to_call() {
 }
 
 #[test]
-fn a_huge_trace_is_served_by_the_tape_and_then_compiled_in_pieces() {
+fn a_huge_trace_is_served_by_the_tape_and_then_compiled_in_segments() {
     // More events than fit any buffer of the recorder, in odd numbers.
     let f = manual(Numerics::Exact)
         .record(|x: &[Var]| (0..20_001).fold(x[0], |v, i| v * 0.5 + x[(i % 3) as usize]));

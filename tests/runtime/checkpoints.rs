@@ -1,5 +1,5 @@
-//! Recorded functions with a small limit on what loops keep: kernels with checkpoints
-//! agree with the tape, and what cannot be kept stays on the tape.
+//! Recorded functions with a low limit on saved values: kernels with checkpoints agree with the
+//! tape, and functions without possible checkpoints stay on the tape.
 
 use crate::common::served::{Pair, Served, limits, manual};
 use phigrad::internals::programs::Random;
@@ -45,7 +45,7 @@ fn sines(x: &[Var]) -> Var {
 }
 
 #[test]
-fn a_loop_has_checkpoints_where_the_limit_wants_them() {
+fn a_loop_has_checkpoints_if_the_limit_requires_them() {
     let points = points(5, &[(0.1, 2.0), (0.1, 0.8)]);
     let free = kernels(1 << 20, &points, sines);
     assert!(free.iter().all(|kernel| kernel.recomputed == 0));
@@ -95,7 +95,7 @@ fn decay(x: &[Var]) -> Var {
 }
 
 #[test]
-fn a_loop_that_ends_by_a_condition_has_checkpoints() {
+fn a_loop_with_a_data_dependent_exit_has_checkpoints() {
     let points = points(60, &[(0.05, 50.0), (0.1, 2.0)]);
     let free = kernels(1 << 20, &points, decay);
     let kept = free[1].saved_values;
@@ -114,7 +114,7 @@ fn a_long_loop_needs_little_memory() {
 }
 
 #[test]
-fn histories_that_are_read_later_are_refused_beyond_the_limit() {
+fn trajectories_that_are_read_later_are_refused_beyond_the_limit() {
     let f = |x: &[Var]| {
         let mut states = vec![x[0]];
         for i in 0..300 {

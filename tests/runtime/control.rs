@@ -1,5 +1,5 @@
-//! The report explains control flow: decisions with margins, loops with their
-//! iterations, and where calls left a kernel.
+//! The report explains control flow: decisions with margins, loops with trip counts, and side
+//! exits of kernels.
 
 use phigrad::report::{Op, Wait};
 use phigrad::{Limits, Purpose, Recorded, Refusal, Report, Tape, Var};
@@ -19,7 +19,7 @@ fn choose(x: Var, y: Var) -> Var {
 }
 
 #[test]
-fn loops_tell_their_iterations() {
+fn the_report_has_trip_counts_of_loops() {
     let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| root(x[0]));
     for x in [0.5, 2.0, 1000.0] {
         f.grad(&[x]).unwrap();
@@ -27,14 +27,14 @@ fn loops_tell_their_iterations() {
     let report = f.report();
     let [trips] = &report.loops[..] else { panic!("{report}") };
     assert_eq!((trips.entered, trips.at.line), (3, 10), "{report}");
-    // Heads passed, also that at which the condition fails.
+    // The number of times that the head was run, with the failing condition included.
     assert_eq!(trips.fewest, 1, "{report}");
     assert!(trips.most > 5, "{report}");
     assert!(report.to_string().contains("control.rs:10:5: entered 3 times"), "{report}");
 }
 
 #[test]
-fn decisions_tell_sides_margins_and_side_exits() {
+fn the_report_has_outcomes_margins_and_side_exits_of_decisions() {
     let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| choose(x[0], x[1]));
     f.grad(&[1.0, 1.5]).unwrap();
     f.compile().unwrap();
@@ -45,7 +45,7 @@ fn decisions_tell_sides_margins_and_side_exits() {
     assert_eq!(decision.side_exits, 1);
     let decision = &decision.decision;
     assert_eq!((decision.op, decision.at.line), (Op::Lt, 18));
-    // The kernel served the second call, which is not looked at.
+    // The kernel served the second call, which is not counted.
     assert_eq!((decision.held, decision.failed, decision.margin), (1, 1, 0.5));
     let text = report.to_string();
     assert!(text.contains("held 1 time, failed 1 time, margin 5.000e-1, 1 side exit of a kernel"));
@@ -54,7 +54,7 @@ fn decisions_tell_sides_margins_and_side_exits() {
     assert!(text.contains("last side exit of a kernel: lt failed at tests/runtime"), "{text}");
 }
 
-/// How many calls left kernels, by line relative to `first`.
+/// The number of side exits of kernels, by line relative to `first`.
 fn left(report: &Report, first: u32) -> Vec<(u32, u64)> {
     let decisions = report.decisions.iter();
     decisions.map(|d| (d.decision.at.line - first, d.side_exits)).collect()
@@ -70,7 +70,7 @@ fn side_exits_are_those_of_the_kernel_and_not_of_the_graph() {
     });
     f.grad(&[1.0, 1.0, 1.0]).unwrap();
     f.compile().unwrap();
-    // The graph records the sides at once, the kernel does not.
+    // The graph records the arms at once, the kernel does not have them.
     for _ in 0..5 {
         f.grad(&[1.0, -1.0, -1.0]).unwrap();
     }
@@ -78,7 +78,7 @@ fn side_exits_are_those_of_the_kernel_and_not_of_the_graph() {
     assert_eq!(left(&f.report(), first), [(2, 1), (3, 5), (4, 0)], "{}", f.report());
     assert_eq!(f.report().last_side_exit.unwrap().at.line, first + 2);
     f.compile().unwrap();
-    // What a newer kernel does not know comes later on the way.
+    // A newer kernel takes its side exit later on the path.
     f.grad(&[1.0, -1.0, 1.0]).unwrap();
     assert_eq!(left(&f.report(), first), [(2, 1), (3, 5), (4, 1)], "{}", f.report());
     let fallbacks = f.report().fallbacks;
@@ -86,7 +86,7 @@ fn side_exits_are_those_of_the_kernel_and_not_of_the_graph() {
 }
 
 #[test]
-fn side_exits_behind_regions_that_share_are_noted() {
+fn side_exits_behind_regions_with_shared_paths_are_reported() {
     let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| root(x[0]));
     f.grad(&[2.0]).unwrap();
     f.compile().unwrap();
@@ -106,7 +106,7 @@ fn waits(f: &Recorded<impl Fn(&[Var]) -> Var>) -> Vec<(Purpose, bool, Wait)> {
 }
 
 #[test]
-fn kernels_that_are_waited_for_are_told() {
+fn the_report_has_kernels_that_are_due() {
     let f = Tape::builder()
         .hot_threshold(3)
         .background(false)
@@ -129,7 +129,7 @@ fn kernels_that_are_waited_for_are_told() {
 }
 
 #[test]
-fn sides_too_many_to_share_are_told() {
+fn too_many_paths_to_share_are_reported() {
     #[phigrad::traced]
     fn clipped(x: &[Var]) -> Var {
         let mut sum = x[0];
@@ -163,7 +163,7 @@ fn comparisons_with_nan_have_no_margin() {
 }
 
 #[test]
-fn a_kernel_without_a_finite_result_is_tried_less_and_less() {
+fn a_kernel_without_finite_results_backs_off() {
     /// The derivative by the root is 0·∞ in kernels, and 0 on the tape.
     #[phigrad::traced]
     fn root(x: &[Var]) -> Var {

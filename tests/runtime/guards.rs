@@ -1,6 +1,6 @@
-//! Never a stale gradient: kernels that know one side of a guard are
-//! called on all sides, at ties, NaN, infinities and both zeros, and must give
-//! the tape's answer; after another `compile` they must serve all sides.
+//! No stale gradient: kernels with one arm of a guard are called on all arms, at ties, NaN,
+//! infinities and both zeros, and must give the tape's answer; after another `compile` they must
+//! serve all arms.
 
 use crate::common::served::Served::{Fallback, Kernel};
 use crate::common::served::{NUMERICS, Pair, Served, manual};
@@ -22,9 +22,8 @@ const EDGES: [f64; 12] = [
     f64::NAN,
 ];
 
-/// A function whose guards end in `side`; its derivatives differ from side to
-/// side. The values compared enter by `min` and `max`, which ignore NaN, so
-/// that the result is finite everywhere.
+/// A function whose guards end in `arm`; its derivatives differ from arm to arm. The values
+/// compared enter by `min` and `max`, which ignore NaN, so that the result is finite everywhere.
 fn body(x: &[Var], side: f64) -> Var {
     let bounded = |v: Var| v.min(1e3).max(-1e3);
     x[2] * (side + 1.0) + (x[3] * (side - 0.5)).sin() * bounded(x[0]) + bounded(x[1]) * x[2]
@@ -36,9 +35,9 @@ fn points(edges: &[f64]) -> Vec<[f64; 4]> {
     pairs.map(|(a, b)| [a, b, 0.75, 1.25]).collect()
 }
 
-/// Checks one kind of guard. `traced` tells the side in a recorded function and
-/// `plain` on plain numbers. When `exact`, each side is one path, so that a
-/// kernel must serve all points of a side it knows.
+/// Checks one kind of guard. `traced` is the arm in a recorded function and `plain` on plain
+/// numbers. If `exact`, each arm is one path, so that a kernel must serve all points of an arm
+/// that it has.
 fn check_kind(
     name: &str,
     edges: &[f64],
@@ -134,7 +133,7 @@ fn comparisons_with_numbers_are_guards() {
 }
 
 #[test]
-fn questions_of_num_traits_are_guards() {
+fn predicates_of_num_traits_are_guards() {
     kinds! { true, &EDGES;
         |a, b| Float::is_nan(a);
         |a, b| Float::is_finite(a);
@@ -147,7 +146,7 @@ fn questions_of_num_traits_are_guards() {
         |a, b| num_traits::Signed::is_positive(&a);
         |a, b| num_traits::Signed::is_negative(&a);
     }
-    // A number may be not normal by either of two guards.
+    // A number may fail to be normal by either of two guards.
     kinds! { false, &EDGES; |a, b| Float::is_normal(a); }
 }
 
@@ -205,7 +204,7 @@ fn kinds_of_text(edges: &[f64], length: impl Fn(String) -> u64 + Copy) {
 
 #[test]
 fn casts_are_guarded_up_to_the_integer_part() {
-    // The guard tells -0 from 0, so a side may have two paths.
+    // The guard distinguishes -0 from 0, so an arm may have two paths.
     kinds! { false, &[-1.5, -0.5, -0.0, 0.5, 0.75, 1.0, 1.75, 3e9, 1e30, f64::NAN];
         |a, _b| a.to_i64().map_or(77, |n| (n + 5) as u64);
         |a, _b| a.to_i32().map_or(77, |n| (n + 5) as u64);
@@ -218,8 +217,8 @@ fn casts_are_guarded_up_to_the_integer_part() {
     }
 }
 
-/// Records at the first point, checks at all, records them, and checks again;
-/// returns who served in the first round.
+/// Records at the first point, checks at all, records them, and checks again; returns who served
+/// in the first round.
 fn twice<F: Fn(&[Var]) -> Var + Copy>(
     f: F,
     numerics: Numerics,

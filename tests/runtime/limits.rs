@@ -1,5 +1,5 @@
-//! What is beyond the limits, and what depends on hidden state: the tape serves
-//! with the right answer, and the report says why.
+//! Calls out of the limits, and hidden state: the tape serves with the right answer, and the
+//! report gives the reason.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -123,10 +123,10 @@ fn is_divergent(refusal: &Refusal) -> bool {
 }
 
 #[test]
-fn hidden_control_flow_is_noticed_and_stays_on_the_tape() {
+fn hidden_control_flow_is_detected_and_stays_on_the_tape() {
     let calls = AtomicUsize::new(0);
     let f = manual(Numerics::Real).record(|x: &[Var]| {
-        // Not a guard: the recording cannot see the counter.
+        // Not a guard: the recorder cannot see the counter.
         match calls.fetch_add(1, Ordering::Relaxed) % 2 {
             0 => x[0] * x[0],
             _ => x[0].sin(),
@@ -147,7 +147,7 @@ fn hidden_control_flow_is_noticed_and_stays_on_the_tape() {
 }
 
 #[test]
-fn a_hidden_constant_is_noticed_on_the_tape() {
+fn a_hidden_constant_is_detected_on_the_tape() {
     let factor = Cell::new(2.0);
     let f = manual(Numerics::Real).record(|x: &[Var]| x[0] * factor.get());
     assert_eq!(f.grad(&[3.0]).unwrap(), [2.0]);
@@ -160,7 +160,7 @@ fn a_hidden_constant_is_noticed_on_the_tape() {
 }
 
 #[test]
-fn another_length_of_run_is_noticed() {
+fn another_length_of_run_is_detected() {
     for (first, second) in [(3, 4), (4, 3)] {
         let steps = Cell::new(first);
         let f =
@@ -174,7 +174,7 @@ fn another_length_of_run_is_noticed() {
 }
 
 #[test]
-fn another_result_of_the_same_run_is_noticed() {
+fn another_result_of_the_same_run_is_detected() {
     let which = Cell::new(false);
     let f = manual(Numerics::Real).record(|x: &[Var]| {
         let (a, b) = (x[0].sin(), x[0].cos());
@@ -187,9 +187,9 @@ fn another_result_of_the_same_run_is_noticed() {
 }
 
 #[test]
-fn a_captured_constant_is_frozen_in_the_kernel_until_the_tape_notices() {
-    // What is promised for captured state: the kernel keeps the constant that
-    // was recorded; a later run on the tape notices, and the kernel is dropped.
+fn a_captured_constant_is_frozen_in_the_kernel_until_the_tape_detects_a_change() {
+    // The guarantee for captured state: the kernel keeps the constant that was recorded; a
+    // later run on the tape detects the change, and the kernel is discarded.
     let factor = Cell::new(2.0);
     let f = manual(Numerics::Exact).record(|x: &[Var]| match x[0] > 0.0 {
         true => x[0] * factor.get(),
@@ -199,7 +199,7 @@ fn a_captured_constant_is_frozen_in_the_kernel_until_the_tape_notices() {
     f.compile().unwrap();
     factor.set(5.0);
     assert_eq!(f.grad(&[1.0]).unwrap(), [2.0], "frozen");
-    // An unseen path is recorded with the state of its own call.
+    // A new path is recorded with the state of its own call.
     assert_eq!(f.grad(&[-1.0]).unwrap(), [25.0]);
     factor.set(3.0);
     assert_eq!(f.grad(&[-1.0]).unwrap(), [9.0]);
@@ -209,7 +209,7 @@ fn a_captured_constant_is_frozen_in_the_kernel_until_the_tape_notices() {
 }
 
 #[test]
-fn a_state_that_leaves_the_run_as_it_is_does_no_harm() {
+fn hidden_state_without_effect_on_the_trace_is_harmless() {
     let calls = Cell::new(0);
     let f = manual(Numerics::Exact).record(|x: &[Var]| {
         calls.set(calls.get() + 1);

@@ -1,5 +1,5 @@
-//! Long loops: they are one step of what was recorded, whatever their number of
-//! iterations, and calls that do something else there are still served rightly.
+//! Long loops: a loop is one step of the recorded graph, whatever its trip count, and calls that
+//! take another path through it are served correctly.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use phigrad::internals::ssa::{Outcome, interpret, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Numerics, Var, traced};
 
-/// What is recorded from the runs of `f` at these points.
+/// The merged runs of `f` at these points.
 fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> MergedTraces {
     let (mut tracer, mut traces) = (Tracer::default(), MergedTraces::new(points[0].len(), 0));
     for point in points {
@@ -81,11 +81,11 @@ fn a_loop_is_as_small_as_its_body() {
 }
 
 #[test]
-fn annotated_loops_with_one_way_are_small_too() {
+fn annotated_loops_with_one_path_are_small_too() {
     let mut traces = recorded(&[vec![0.3, 0.7], vec![0.4, 0.6]], annotated);
     assert!(traces.compact().nodes.len() < 20, "{}", traces.compact());
     assert_eq!(traces.steps(), 3000);
-    // What is called in it, too.
+    // With a function that it calls, too.
     let f = |x: &[Var]| (0..1000).fold(x[0], |y, _| scaled(y, x[1]).sin() + 1.0);
     let mut traces = recorded(&[vec![0.3, 0.7], vec![0.4, 0.7]], f);
     assert!(traces.compact().nodes.len() < 20, "{}", traces.compact());
@@ -127,7 +127,7 @@ fn guards_in_loops_are_counted_one_by_one() {
 }
 
 #[test]
-fn calls_that_leave_a_loop_anywhere_are_right() {
+fn calls_that_exit_a_loop_in_any_iteration_are_right() {
     const COUNT: usize = 200;
     let f = |x: &[Var]| {
         let mut state = Var::from(1.0);
@@ -153,7 +153,7 @@ fn calls_that_leave_a_loop_anywhere_are_right() {
 }
 
 #[test]
-fn what_surrounds_long_loops_is_rolled_with_them() {
+fn code_around_long_loops_is_rolled_with_them() {
     let mut traces = recorded(&[vec![0.3, 0.7, 0.9]], |x: &[Var]| {
         let mut state = x[0];
         for i in 0..10 {
@@ -169,7 +169,7 @@ fn what_surrounds_long_loops_is_rolled_with_them() {
     assert_eq!(rolled.nodes.len(), long.nodes.len(), "{rolled}\n{long}");
 }
 
-/// In the first iteration 0.9·m is no step.
+/// In the first iteration 0.9·m is constant, not a step.
 fn momentum(x: &[Var], times: usize) -> Var {
     let (mut w, mut m) = (x[0], Var::from(0.0));
     for _ in 0..times {
@@ -192,10 +192,10 @@ fn annotated_momentum(x: &[Var], times: usize) -> Var {
 }
 
 #[test]
-fn a_loop_that_begins_with_constants_carries_what_the_program_does() {
+fn a_loop_with_constant_first_values_carries_the_variables_of_the_program() {
     let programs: [fn(&[Var], usize) -> Var; 2] = [momentum, annotated_momentum];
     for program in programs {
-        // Short ones are loops only when they are rolled.
+        // Short ones are loops only after rerolling.
         for times in [12, 300] {
             let mut traces = recorded(&[vec![0.7, 0.4, 0.1]], |x| program(x, times));
             let is_kept = traces.compact().nodes.len() < traces.graph().nodes.len();

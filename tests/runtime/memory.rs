@@ -1,25 +1,25 @@
-//! No leak: functions that are recorded, compiled and dropped again and again
-//! leave the resident memory where it was after a warm-up.
+//! No leak: functions that are recorded, compiled and dropped many times do not increase the
+//! resident memory after a warm-up.
 //!
 //! By default as many functions as fit in five seconds are made, at least 100
 //! of the 10,000; `PHIGRAD_LONG_TESTS=1` makes all (half a minute in the dev
 //! profile). The memory may grow by [`SLACK`] bytes, the noise of the
 //! allocator; each function that leaked its code alone would add
 //! [`PAGES_OF_A_FUNCTION`] bytes. On systems without `/proc/self/statm` the
-//! tests say that they measured nothing.
+//! tests print that they measured nothing.
 
 use std::time::{Duration, Instant};
 
 use crate::common::served::manual;
 use phigrad::{Numerics, Tape, Var};
 
-/// What the resident memory may grow by after the warm-up.
+/// The bound on the growth of resident memory after the warm-up.
 const SLACK: usize = 8 << 20;
 
-/// The least that one leaked function takes: one page for each of its kernels.
+/// The least size of a leaked function: one page for each of its kernels.
 const PAGES_OF_A_FUNCTION: usize = 3 * 4096;
 
-/// The resident memory in bytes, where the system tells.
+/// The resident memory in bytes, if the system reports it.
 fn resident() -> Option<usize> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: usize = statm.split_whitespace().nth(1)?.parse().ok()?;
@@ -30,7 +30,7 @@ fn small(x: &[Var]) -> Var {
     if x[0] > 0.0 { (x[0] * x[1]).sin() } else { x[1].exp() }
 }
 
-/// One life of a function.
+/// The life of a function: record, compile, drop.
 fn record_compile_drop() {
     let f = manual(Numerics::Real).record(small);
     f.grad(&[1.0, 2.0]).unwrap();
@@ -55,7 +55,7 @@ fn assert_steady(name: &str, all: usize, work: impl Fn()) {
         done += 1;
     }
     let grown = || resident().unwrap_or(usize::MAX).saturating_sub(before);
-    // Threads that still compile may need some time to end.
+    // Threads that still compile may take some time to end.
     while grown() > SLACK && start.elapsed() < Duration::from_secs(15) {
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -1,8 +1,7 @@
 //! Merging is sound: random structured programs, with loops, jumps and hidden
 //! counters, recorded from some runs and checked against the tape on others.
 //!
-//! What the merged graph says must be what the tape says, bit for bit, and what
-//! was seen must be known.
+//! The merged graph must agree with the tape bit for bit, and must contain the recorded paths.
 
 use std::panic::Location;
 
@@ -29,7 +28,7 @@ fn recipes() -> [Recipe; 4] {
     ]
 }
 
-/// What `program` does at `points`, merged.
+/// The merged runs of `program` at `points`.
 fn profile(program: &Program, points: &[Point]) -> MergedTraces {
     let mut tracer = Tracer::default();
     tracer.detail(Detail::Captures);
@@ -49,7 +48,7 @@ fn profile(program: &Program, points: &[Point]) -> MergedTraces {
     traces
 }
 
-/// Checks the graph of what was recorded at `run`; returns how often it knew.
+/// Checks the merged graph at `run`; returns the number of points whose path it contains.
 fn check(program: &Program, graph: &Graph, recorded: usize, run: &[Point]) -> usize {
     verify(graph).unwrap_or_else(|error| panic!("{error}\n{graph}\n{program}"));
     let gradient = reversed(graph, Folding::Exact);
@@ -85,7 +84,7 @@ fn check(program: &Program, graph: &Graph, recorded: usize, run: &[Point]) -> us
 }
 
 #[test]
-fn merged_graphs_mean_what_the_tape_does() {
+fn merged_graphs_agree_with_the_tape() {
     let (mut known, mut total) = (0, 0);
     for (kind, recipe) in recipes().into_iter().enumerate() {
         let mut random = Random::new(kind as u64);

@@ -1,10 +1,10 @@
-//! How much kernels know after few runs.
+//! The share of calls that kernels serve after few runs.
 
 use phigrad::check::{Tolerance, close};
 use phigrad::internals::programs::Random;
 use phigrad::{Tape, Var};
 
-/// Iterates z² + c until it is large; the number of iterations is spread evenly.
+/// Iterates z² + c until it is large; trip counts are spread evenly.
 #[phigrad::traced]
 fn escape_of_for(x: &[Var]) -> Var {
     let c = x[0] * x[0] + 0.2501;
@@ -45,7 +45,7 @@ fn escape_by_return(x: &[Var]) -> Var {
     z
 }
 
-/// An input for which the loops are left in any iteration, one as likely as another.
+/// An input for which the loops exit in any iteration with equal probability.
 fn input(random: &mut Random) -> [f64; 1] {
     [core::f64::consts::PI / random.uniform(2.0, 33.0)]
 }
@@ -68,12 +68,12 @@ fn kernels_serve_most(f: fn(&[Var]) -> Var) {
 }
 
 #[test]
-fn loops_through_items_that_are_left() {
+fn loops_over_items_with_exits() {
     kernels_serve_most(escape_of_for);
 }
 
 #[test]
-fn loops_that_count_and_are_left() {
+fn counted_loops_with_exits() {
     kernels_serve_most(escape_of_while);
 }
 
@@ -101,7 +101,7 @@ fn swing(commands: &[Var]) -> Var {
 }
 
 #[test]
-fn a_first_step_from_constants_knows_what_later_steps_have_shown() {
+fn a_first_step_from_constants_shares_the_paths_of_later_steps() {
     let random = &mut Random::new(3);
     let recorded = Tape::builder().hot_threshold(u32::MAX).record(swing);
     let later =

@@ -1,13 +1,13 @@
-//! The same program is made the same graph, and as much code, whenever it is compiled.
+//! Compilation is deterministic: the same program gives the same graph and code size.
 
 use std::collections::BTreeSet;
 
 use phigrad::{Tape, Var};
 
-/// How often each program is compiled.
+/// The number of compilations of each program.
 const TIMES: usize = 8;
 
-/// All that is told of what `f` becomes, and how large its code is.
+/// The explanation of `f`, and the size of its code.
 fn compiled(f: fn(&[Var]) -> Var, x: &[f64]) -> String {
     let f = Tape::builder().hot_threshold(2).background(false).record(f);
     for _ in 0..4 {
@@ -24,7 +24,7 @@ fn compiled(f: fn(&[Var]) -> Var, x: &[f64]) -> String {
     format!("{explanation}\n{}\n{sizes:?}", explanation.dot_after())
 }
 
-/// Sums whose loop is gone through backwards, with weights of their own.
+/// Sums in a loop that runs backwards over its data, with weights of their own.
 fn powers(x: &[Var]) -> Var {
     let mut sums = [Var::from(0.0); 4];
     for i in 0..2000 {
@@ -79,7 +79,7 @@ fn choices(x: &[Var]) -> Var {
 }
 
 #[test]
-fn each_time_the_same() {
+fn compilation_is_deterministic() {
     let x = [0.999, 0.7, 0.4, 0.9, 0.3];
     for (name, f) in [
         ("powers", powers as fn(&[Var]) -> Var),

@@ -1,9 +1,9 @@
-//! Reports for programs: what is serialised, under which names.
+//! Serialised reports: fields and names.
 
 use phigrad::{Tape, Var};
 
 #[test]
-fn a_report_says_as_json_what_it_says_as_text() {
+fn the_json_of_a_report_has_the_facts_of_its_text() {
     let f = Tape::builder()
         .hot_threshold(u32::MAX)
         .record(|x: &[Var]| if x[0] > 1.0 { x[0] } else { -x[0] });
