@@ -199,7 +199,7 @@ impl Profile {
         self.profiling_inputs.clear();
     }
 
-    /// Records the comparison at which the call of `trace` left a kernel by a side exit.
+    /// Records the comparison at which the call of `trace` took a side exit from a kernel.
     pub(super) fn note_side_exit(
         &mut self,
         trace: &Trace<'_>,

@@ -74,9 +74,10 @@ fn derivatives_of_a_range_of_inputs_are_an_array_of_outputs() {
             gradient,
         ] {
             assert_eq!(run(&gradient, &POINT), expected, "{gradient}");
-            let rows = gradient.arrays.values();
-            let rows = rows.filter(|row| matches!(row, ArrayData::Outputs { first: 3, count: 4 }));
-            assert_eq!(rows.count(), 1, "{gradient}");
+            let arrays = gradient.arrays.values();
+            let arrays =
+                arrays.filter(|array| matches!(array, ArrayData::Outputs { first: 3, count: 4 }));
+            assert_eq!(arrays.count(), 1, "{gradient}");
         }
     }
 }
@@ -143,27 +144,27 @@ fn planted_errors_in_output_arrays_are_found() {
     assert_eq!(what, "access i0 may be outside of its array");
 
     let gradient = parse(&text).unwrap();
-    let mut rows = gradient.arrays.iter();
-    let is_output = |row: &(Array, &ArrayData)| matches!(row.1, ArrayData::Outputs { .. });
-    let row = rows.find(is_output).unwrap().0;
+    let mut arrays = gradient.arrays.iter();
+    let is_output = |array: &(Array, &ArrayData)| matches!(array.1, ArrayData::Outputs { .. });
+    let array = arrays.find(is_output).unwrap().0;
     let what = refused(&text, |g| _ = g.arrays.push(ArrayData::Outputs { first: 6, count: 2 }));
     assert!(what.ends_with("has outputs of another array"), "{what}");
-    let what = refused(&text, |g| g.arrays[row] = ArrayData::Outputs { first: 4, count: 4 });
-    assert_eq!(what, format!("array {row} begins after outputs that no path returns"));
+    let what = refused(&text, |g| g.arrays[array] = ArrayData::Outputs { first: 4, count: 4 });
+    assert_eq!(what, format!("array {array} begins after outputs that no path returns"));
     let what = refused(&text, |g| {
         let mut items = root(g);
-        items.retain(|item| *item != Item::Fill(row));
+        items.retain(|item| *item != Item::Fill(array));
         g.blocks[Block::from_index(0)].items = items;
     });
-    assert!(what.ends_with(&format!("adds to {row}, not filled here")), "{what}");
+    assert!(what.ends_with(&format!("adds to {array}, not filled here")), "{what}");
     let what = refused(&text, |g| {
         let mut items = root(g);
-        items.push(Item::Fill(row));
+        items.push(Item::Fill(array));
         g.blocks[Block::from_index(0)].items = items;
     });
-    assert_eq!(what, format!("block b0 fills {row}, as another step does"));
-    let what = refused(&text, |g| g.blocks[Block::from_index(1)].items.push(Item::Fill(row)));
-    assert_eq!(what, format!("block b1 fills {row}, an array of outputs, in a region"));
+    assert_eq!(what, format!("block b0 fills {array}, as another step does"));
+    let what = refused(&text, |g| g.blocks[Block::from_index(1)].items.push(Item::Fill(array)));
+    assert_eq!(what, format!("block b1 fills {array}, an array of outputs, in a region"));
     let what = refused("graph active 1 inactive 0\nb0:\n  return v0\n", |g| {
         g.arrays.push(ArrayData::Outputs { first: 0, count: 2 });
     });

@@ -65,8 +65,8 @@ fn pendulum(bound: u32) -> Graph {
             }
             let pull = b.apply(Op::Tanh, &[pull]);
             let (step, slow) = (b.constant(0.1), b.constant(0.9));
-            let kept = b.apply(Op::Mul, &[state[1], slow]);
-            let speed = b.apply(Op::MulAdd, &[pull, step, kept]);
+            let saved = b.apply(Op::Mul, &[state[1], slow]);
+            let speed = b.apply(Op::MulAdd, &[pull, step, saved]);
             vec![b.apply(Op::MulAdd, &[speed, step, state[0]]), speed]
         });
         b.apply(Op::Mul, &[ends[0], ends[1]])
@@ -148,8 +148,8 @@ fn nest(outer: u32, inner: u32) -> Graph {
             let zero = b.constant(0.0);
             let number = b.apply(Op::Cos, &[state[1]]);
             let is_negative = b.apply(Op::Lt, &[number, zero]);
-            let (region, rows) = b.begin_loop(inner, &[state[0], number], None);
-            let sine = b.apply(Op::Sin, &[rows[0]]);
+            let (region, state_of_inner) = b.begin_loop(inner, &[state[0], number], None);
+            let sine = b.apply(Op::Sin, &[state_of_inner[0]]);
             let seen = b.constant(1e6);
             let is_small = b.apply(Op::Lt, &[sine, seen]);
             b.guard(is_small, true);
@@ -157,7 +157,7 @@ fn nest(outer: u32, inner: u32) -> Graph {
             let is_low = b.apply(Op::Lt, &[sine, z]);
             let (then, otherwise) = b.branch(is_low);
             b.enter(then);
-            let low = b.apply(Op::Mul, &[sine, rows[1]]);
+            let low = b.apply(Op::Mul, &[sine, state_of_inner[1]]);
             b.finish_block(&[low]);
             b.leave();
             b.enter(otherwise);
@@ -171,8 +171,8 @@ fn nest(outer: u32, inner: u32) -> Graph {
             // The loop ends early if this is negative.
             let again = b.apply(Op::Select, &[is_negative, zero, more]);
             b.finish_block(&[again, next, sine, next, sine]);
-            let row = b.end_loop(region, 2);
-            let product = b.apply(Op::Mul, &[row[0], row[1]]);
+            let results = b.end_loop(region, 2);
+            let product = b.apply(Op::Mul, &[results[0], results[1]]);
             let sum = b.apply(Op::Add, &[product, state[0]]);
             let slow = b.apply(Op::Tanh, &[sum]);
             vec![slow, b.apply(Op::Add, &[state[1], product])]
@@ -266,7 +266,7 @@ fn a_million_iterations_need_ten_thousand_words() {
 #[test]
 fn values_of_few_cheap_steps_are_rematerialised() {
     const BOUND: u32 = 100;
-    let kept = |term: fn(&mut Builder, [Node; 3]) -> Node| {
+    let saved = |term: fn(&mut Builder, [Node; 3]) -> Node| {
         let graph = graph(|b| {
             let numbers = (0..BOUND).map(|i| f64::from(i).cos().to_bits()).collect();
             let numbers = b.array(ArrayData::Constants(numbers));
@@ -282,12 +282,12 @@ fn values_of_few_cheap_steps_are_rematerialised() {
         run(&gradient, 50).unwrap();
         saved_words(&eliminate_dead_code(&gradient)) - 1
     };
-    assert_eq!(kept(|_, [element, ..]| element), 0);
-    assert_eq!(kept(|b, [element, number, _]| b.apply(Op::Mul, &[element, number])), 0);
+    assert_eq!(saved(|_, [element, ..]| element), 0);
+    assert_eq!(saved(|b, [element, number, _]| b.apply(Op::Mul, &[element, number])), 0);
     let bound = u64::from(BOUND);
-    assert_eq!(kept(|b, [element, _, state]| b.apply(Op::Add, &[element, state])), bound);
-    assert_eq!(kept(|b, [_, _, state]| b.apply(Op::Tanh, &[state])), 2 * bound);
-    assert_eq!(kept(|b, [element, ..]| b.apply(Op::Exp, &[element])), bound);
+    assert_eq!(saved(|b, [element, _, state]| b.apply(Op::Add, &[element, state])), bound);
+    assert_eq!(saved(|b, [_, _, state]| b.apply(Op::Tanh, &[state])), 2 * bound);
+    assert_eq!(saved(|b, [element, ..]| b.apply(Op::Exp, &[element])), bound);
 }
 
 #[test]

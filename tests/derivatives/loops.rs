@@ -210,7 +210,7 @@ fn a_break_and_a_region_in_a_loop() {
     assert_eq!(gradient(&graph, &[2.0, -1.0]), [14.0 * 8192.0, 0.0]);
     // Ends before it has begun.
     assert_eq!(gradient(&graph, &[200.0, 3.0]), [400.0, 0.0]);
-    // At each end a constant decides if the loop goes on, so the entry φ and the φ share an
+    // At each end a constant decides if an iteration follows, so the entry φ and the φ share an
     // adjoint; the others are of the inputs.
     let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
     assert_eq!(entries(&gradient), [3, 0], "{gradient}");
@@ -228,10 +228,10 @@ fn a_trajectory_that_a_second_loop_reads_backwards() {
             inner.into_iter().collect()
         });
         let square = inner.unwrap();
-        let history = b.array(ArrayData::Saved(square));
+        let trajectory = b.array(ArrayData::Saved(square));
         let (_, sum) = times(b, 3, &[zero], |b, second, e| {
             let w = b.element(at(weights, 0, &[(second, 1)]));
-            let y = b.element(at(history, 2, &[(second, -1)]));
+            let y = b.element(at(trajectory, 2, &[(second, -1)]));
             vec![b.apply(Op::MulAdd, &[w, y, e[0]])]
         });
         let again = b.saved(first, square, 1, &[]);
@@ -253,10 +253,10 @@ fn trajectories_in_an_outer_loop() {
                 entry = Some(e[0]);
                 vec![b.apply(Op::Mul, &[e[0], e[0]])]
             });
-            let history = b.array(ArrayData::Saved(entry.unwrap()));
+            let trajectory = b.array(ArrayData::Saved(entry.unwrap()));
             assert_eq!(b.graph().regions[first].replays, None);
             let (_, sum) = times(b, 3, &[zero], |b, second, e| {
-                let y = b.element(at(history, 2, &[(second, -1)]));
+                let y = b.element(at(trajectory, 2, &[(second, -1)]));
                 vec![b.apply(Op::Add, &[e[0], y])]
             });
             sum
@@ -389,14 +389,14 @@ fn adjoints_of_one_node_are_added_from_the_last_copy_on() {
 
 #[test]
 fn nodes_without_an_adjoint_have_no_accumulator() {
-    // Σ of x_i·c_i, where the second row has a constant in the middle
+    // Σ of x_i·c_i, where the second array has a constant in the middle
     let graph = graph(3, |b| {
         let (zero, seven) = (b.constant(0.0), b.constant(7.0));
-        let row = inputs(b, 0..3);
+        let x_array = inputs(b, 0..3);
         let nodes = [b.input(0), seven, b.input(2)].to_vec();
         let holed = b.array(ArrayData::Nodes(nodes));
         let (_, sum) = times(b, 3, &[zero], |b, region, e| {
-            let x = b.element(at(row, 0, &[(region, 1)]));
+            let x = b.element(at(x_array, 0, &[(region, 1)]));
             let y = b.element(at(holed, 0, &[(region, 1)]));
             vec![b.apply(Op::MulAdd, &[x, y, e[0]])]
         });

@@ -24,7 +24,7 @@ enum Step {
 struct Run<'a> {
     graph: &'a Graph,
     /// True if entry φs, φs of loops and elements have no entries of their own.
-    names: bool,
+    aliases: bool,
     steps: Vec<(Step, f64)>,
     /// The latest entry of each node.
     latest: PrimaryMap<Node, usize>,
@@ -37,10 +37,10 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// Runs `graph`; `None` where it stops.
-    fn of(graph: &'a Graph, inputs: &[f64], names: bool) -> Option<Run<'a>> {
+    fn of(graph: &'a Graph, inputs: &[f64], aliases: bool) -> Option<Run<'a>> {
         let mut run = Run {
             graph,
-            names,
+            aliases,
             steps: Vec::new(),
             latest: PrimaryMap::filled(usize::MAX, graph.nodes.len()),
             past: PrimaryMap::filled(Vec::new(), graph.regions.len()),
@@ -72,8 +72,8 @@ impl<'a> Run<'a> {
     }
 
     /// Makes `node` an alias of the entry `from`.
-    fn name(&mut self, node: Node, from: usize) {
-        match self.names {
+    fn alias(&mut self, node: Node, from: usize) {
+        match self.aliases {
             true => self.latest[node] = from,
             false => self.copy(node, from),
         }
@@ -118,7 +118,7 @@ impl<'a> Run<'a> {
                 self.define(node, Step::Apply(op, args), value);
             }
             Def::Element(access) => match self.element(access) {
-                Ok(from) => self.name(node, from),
+                Ok(from) => self.alias(node, from),
                 Err(constant) => self.define(node, Step::Leaf, constant),
             },
             other => panic!("{other:?}"),
@@ -163,7 +163,7 @@ impl<'a> Run<'a> {
                         }
                     }
                     for (entry, &next) in cycle.entries.iter().zip(&nexts) {
-                        self.name(entry.phi, next);
+                        self.alias(entry.phi, next);
                     }
                     let mut passed = self.tree(data.root)?;
                     self.past[region].push(self.latest.clone());
@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
         };
         for (&phi, value) in data.phis.iter().zip(values) {
             match data.cycle {
-                Some(_) => self.name(phi, value),
+                Some(_) => self.alias(phi, value),
                 None => self.copy(phi, value),
             }
         }
@@ -190,7 +190,7 @@ impl<'a> Run<'a> {
     }
 
     /// The gradient of the first output, then its value, as the tape computes them.
-    fn swept(&self) -> Vec<f64> {
+    fn sweep(&self) -> Vec<f64> {
         let mut adjoints = vec![0.0; self.steps.len()];
         adjoints[self.outputs[0]] = 1.0;
         for (index, &(step, value)) in self.steps.iter().enumerate().rev() {
@@ -224,11 +224,11 @@ impl<'a> Run<'a> {
                 Step::Apply(op, args) => {
                     let x = args.map(|arg| self.steps[arg].1);
                     for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
-                        let slope = contribution(&mut Numbers, op, operand, x, value, 1.0);
-                        let (slope, tangent): (f64, (f64, f64)) =
-                            (slope.unwrap_or(0.0), tangents[arg]);
-                        tangents[at].0 += slope * tangent.0;
-                        tangents[at].1 += slope.abs() * tangent.1;
+                        let partial = contribution(&mut Numbers, op, operand, x, value, 1.0);
+                        let (partial, tangent): (f64, (f64, f64)) =
+                            (partial.unwrap_or(0.0), tangents[arg]);
+                        tangents[at].0 += partial * tangent.0;
+                        tangents[at].1 += partial.abs() * tangent.1;
                     }
                 }
             }
@@ -280,7 +280,7 @@ pub fn check(graph: &Graph, inputs: &[f64], bits: bool) -> bool {
             assert!(error <= 1e-11 * scale, "{} at {inputs:?} of\n{graph}\n{gradient}", say());
         }
         if folding == Folding::Exact && (in_order || bits) {
-            let expected = run.swept();
+            let expected = run.sweep();
             let agree = found.iter().zip(&expected).all(|(&a, &b)| same(a, b));
             assert!(agree, "{found:?} for {expected:?} at {inputs:?} of\n{graph}\n{gradient}");
         }
@@ -289,7 +289,7 @@ pub fn check(graph: &Graph, inputs: &[f64], bits: bool) -> bool {
 }
 
 /// Compares the gradients of `graph` at `inputs` with those from less and less memory, as far as
-/// checkpoints go: bit for bit if `exact`. Returns the number of comparisons.
+/// checkpoints go: bit for bit with [`Folding::Exact`]. Returns the number of comparisons.
 #[allow(dead_code)] // Some graphs have no loops.
 pub fn check_checkpoints(graph: &Graph, inputs: &[f64]) -> usize {
     let mut compared = 0;

@@ -28,7 +28,7 @@ enum From {
     Active(usize),
     Data,
     /// The value of an earlier loop in this iteration, or in one before its end.
-    Past {
+    Saved {
         of: usize,
         backward: bool,
     },
@@ -44,7 +44,7 @@ enum Statement {
     /// A loop: its first values and its result.
     Loop(Box<Shape>),
     /// The loop ends here if this is large.
-    Leave(From),
+    Exit(From),
 }
 
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ struct Shape {
     firsts: Vec<From>,
     body: Vec<Statement>,
     nexts: Vec<From>,
-    kept: Option<From>,
+    saved: Option<From>,
 }
 
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ fn operand(random: &mut Random, known: Known) -> From {
                 _ => From::Data,
             },
             8 if known.pasts > 0 && known.in_loop => {
-                From::Past { of: random.below(known.pasts), backward: random.chance(0.4) }
+                From::Saved { of: random.below(known.pasts), backward: random.chance(0.4) }
             }
             9 if known.pasts > 0 => {
                 From::Fixed { of: random.below(known.pasts), at: random.below(6) }
@@ -114,7 +114,7 @@ fn shape(random: &mut Random, around: Known, depth: usize) -> Shape {
         known.temporaries += 1;
     }
     if random.chance(0.1) {
-        body.push(Statement::Leave(operand(random, known)));
+        body.push(Statement::Exit(operand(random, known)));
     }
     // Some values pass from one variable to the next in each iteration.
     let nexts = (0..carried)
@@ -124,8 +124,8 @@ fn shape(random: &mut Random, around: Known, depth: usize) -> Shape {
             _ => From::Temporary(known.temporaries - 1 - random.below(known.temporaries.min(2))),
         })
         .collect();
-    let kept = random.chance(0.5).then(|| operand(random, Known { pasts: 0, ..known }));
-    Shape { times: 5 + random.below(4), firsts, body, nexts, kept }
+    let saved = random.chance(0.5).then(|| operand(random, Known { pasts: 0, ..known }));
+    Shape { times: 5 + random.below(4), firsts, body, nexts, saved }
 }
 
 fn program(random: &mut Random) -> Program {
@@ -134,7 +134,7 @@ fn program(random: &mut Random) -> Program {
         .map(|_| {
             let shape = shape(random, known, 1);
             known.temporaries += 1;
-            known.pasts += usize::from(shape.kept.is_some());
+            known.pasts += usize::from(shape.saved.is_some());
             shape
         })
         .collect();
@@ -156,7 +156,7 @@ impl Run<'_> {
             From::Input(number) => self.x[number],
             From::Active(offset) => self.x[at + offset],
             From::Data => self.data[at],
-            From::Past { of, backward } => {
+            From::Saved { of, backward } => {
                 let past = &self.pasts[of];
                 let last = past.len() - 1;
                 past[if backward { last - at.min(last) } else { at.min(last) }]
@@ -167,7 +167,7 @@ impl Run<'_> {
 
     fn run(&self, shape: &Shape, around: &dyn Fn(From) -> Var) -> (Var, Vec<Var>) {
         let mut carried: Vec<Var> = shape.firsts.iter().map(|&from| around(from)).collect();
-        let mut kept = Vec::new();
+        let mut saved = Vec::new();
         'all: for at in 0..shape.times {
             let mut temporaries: Vec<Var> = Vec::new();
             for statement in &shape.body {
@@ -175,7 +175,7 @@ impl Run<'_> {
                 let value = match statement {
                     Statement::Apply(op, a, b) => apply(*op, get(*a), get(*b)),
                     Statement::Loop(inner) => self.run(inner, &get).0,
-                    Statement::Leave(from) => {
+                    Statement::Exit(from) => {
                         if at > 1 && get(*from) > 0.9 {
                             break 'all;
                         }
@@ -185,11 +185,11 @@ impl Run<'_> {
                 temporaries.push(value);
             }
             let get = |from: &From| self.get(*from, &carried, &temporaries, at);
-            kept.extend(shape.kept.as_ref().map(get));
+            saved.extend(shape.saved.as_ref().map(get));
             carried = shape.nexts.iter().map(get).collect();
         }
         // All loop-carried values are used, some of them twice.
-        (carried.iter().fold(carried[0] * 0.5, |sum, &value| sum + value * 0.7), kept)
+        (carried.iter().fold(carried[0] * 0.5, |sum, &value| sum + value * 0.7), saved)
     }
 }
 
@@ -208,10 +208,10 @@ fn eval(program: &Program, x: &[Var], data: &[Var]) -> Var {
     let mut run = Run { x, data, pasts: Vec::new() };
     let mut results: Vec<Var> = Vec::new();
     for shape in &program.loops {
-        let (value, kept) = run.run(shape, &|from| run.get(from, &[], &results, 0));
+        let (value, saved) = run.run(shape, &|from| run.get(from, &[], &results, 0));
         results.push(value);
-        if shape.kept.is_some() {
-            run.pasts.push(kept);
+        if shape.saved.is_some() {
+            run.pasts.push(saved);
         }
     }
     let get = |&from: &From| run.get(from, &[], &results, 0);
@@ -227,7 +227,7 @@ fn point(random: &mut Random) -> (Vec<f64>, Vec<f64>) {
 
 #[derive(Debug, Default)]
 struct Counts {
-    kept: usize,
+    saved: usize,
     expanded: usize,
     /// Programs whose bits would differ if nothing had been expanded.
     needed: usize,
@@ -262,7 +262,7 @@ fn check(program: &Program, points: &[(Vec<f64>, Vec<f64>)], counts: &mut Counts
         let Some(straight) = expand(&ordered, &wrong) else { return };
         ordered = straight;
     }
-    counts.kept += loops(&ordered);
+    counts.saved += loops(&ordered);
     let all = reversed(&rolled, Folding::Exact);
     let mut gradients = vec![reversed(&ordered, Folding::Exact)];
     let less = checkpoint(&Checkpointed::new(&ordered));
@@ -302,6 +302,6 @@ fn gradients_of_loops_of_all_shapes_have_the_bits_of_straight_line_code() {
         check(&program, &points, &mut counts);
     }
     println!("{counts:?}");
-    assert!(counts.kept > 200 && counts.checkpointed > 50, "{counts:?}");
+    assert!(counts.saved > 200 && counts.checkpointed > 50, "{counts:?}");
     assert!(counts.needed > 10 && counts.compared > 1000, "{counts:?}");
 }

@@ -70,7 +70,7 @@ struct Generator<'a> {
     random: &'a mut Random,
     graph: Graph,
     /// True if all arrays of nodes are parts of one array of inputs.
-    one_row: bool,
+    one_array: bool,
     /// True if parts of that array have no nodes.
     inputs: bool,
     /// The visible nodes.
@@ -83,14 +83,14 @@ struct Generator<'a> {
 }
 
 impl Generator<'_> {
-    fn graph(random: &mut Random, one_row: bool, inputs: bool) -> Graph {
+    fn graph(random: &mut Random, one_array: bool, inputs: bool) -> Graph {
         let mut graph = Graph::new(INPUTS, 1);
         let mut visible: Vec<Node> = [0.5f64, -1.0].map(|c| graph.push_const(c.to_bits())).to_vec();
         visible.extend((0..=INPUTS).map(|i| graph.input(i)));
         let root = graph.root();
         let (counted, past, left) = (Vec::new(), Vec::new(), 40);
         let mut generator =
-            Generator { random, graph, one_row, inputs, visible, counted, past, left };
+            Generator { random, graph, one_array, inputs, visible, counted, past, left };
         generator.steps(root, 8, 0);
         let mut sum = generator.visible[0];
         for node in generator.visible.clone().into_iter().rev().take(6) {
@@ -175,12 +175,12 @@ impl Generator<'_> {
             let len = 5 + self.random.below(4);
             let first = self.random.below(INPUTS + 1 - len);
             let mut nodes: Vec<Node> = (first..first + len).map(|i| self.graph.input(i)).collect();
-            if !self.one_row {
+            if !self.one_array {
                 nodes.iter_mut().for_each(|node| *node = self.operand());
             } else if self.random.chance(0.3) {
                 nodes.reverse();
             }
-            let has_nodes = !self.inputs || !self.one_row && nodes[0] < nodes[1];
+            let has_nodes = !self.inputs || !self.one_array && nodes[0] < nodes[1];
             let inputs = ArrayData::Inputs { first: first as u32, count: len as u32 };
             (if has_nodes { ArrayData::Nodes(nodes) } else { inputs }, len)
         };
@@ -236,16 +236,16 @@ impl Generator<'_> {
         let splits = self.random.chance(0.5);
         let branches = if splits { 0 } else { 2 };
         self.tree(root, depth + 1, branches, &mut |generator, leaf, breaks| {
-            let mut sides = vec![(leaf, again)];
+            let mut arms = vec![(leaf, again)];
             if splits {
                 let (then, otherwise) = (generator.graph.new_block(), generator.graph.new_block());
                 let end = End::Branch { condition: again, then, otherwise };
                 generator.graph.blocks[leaf].end = end;
-                sides = vec![(then, ends[1]), (otherwise, ends[0])];
+                arms = vec![(then, ends[1]), (otherwise, ends[0])];
             } else if !is_full && breaks {
-                sides[0].1 = ends[0];
+                arms[0].1 = ends[0];
             }
-            for (leaf, again) in sides {
+            for (leaf, again) in arms {
                 let visible = generator.visible.len();
                 generator.steps(leaf, usize::from(splits), 3);
                 let nexts: Vec<Node> = firsts.iter().map(|_| generator.operand()).collect();
@@ -285,9 +285,9 @@ impl Generator<'_> {
         let condition = self.push(block, Op::Lt, &[a, b]);
         let (then, otherwise) = (self.graph.new_block(), self.graph.new_block());
         self.graph.blocks[block].end = End::Branch { condition, then, otherwise };
-        for side in [then, otherwise] {
+        for arm in [then, otherwise] {
             let (visible, past) = (self.visible.len(), self.past.len());
-            self.tree(side, depth, branches - 1, end);
+            self.tree(arm, depth, branches - 1, end);
             self.visible.truncate(visible);
             self.past.truncate(past);
         }
@@ -299,11 +299,11 @@ fn gradients_through_most_of_a_graph_agree_with_both_oracles() {
     let mut random = Random::new(11);
     let (mut compared, mut with_checkpoints) = (0, 0);
     for round in 0..400 {
-        let one_row = round % 3 != 0;
-        let graph = Generator::graph(&mut random, one_row, round % 2 == 0);
+        let one_array = round % 3 != 0;
+        let graph = Generator::graph(&mut random, one_array, round % 2 == 0);
         for _ in 0..3 {
             let inputs: Vec<f64> = (0..=INPUTS).map(|_| random.uniform(-1.5, 1.5)).collect();
-            compared += usize::from(check(&graph, &inputs, one_row));
+            compared += usize::from(check(&graph, &inputs, one_array));
         }
         let inputs: Vec<f64> = (0..=INPUTS).map(|_| random.uniform(-1.5, 1.5)).collect();
         with_checkpoints += check_checkpoints(&graph, &inputs);

@@ -28,8 +28,8 @@ fn likelihood(x: &[Var], _: &[Var]) -> Var {
 fn descent(x: &[Var], data: &[Var]) -> Var {
     let mut w = x[0];
     for _ in 0..40 {
-        let slope: Var = data.iter().map(|&d| (w * d - 0.5) * d).sum();
-        w -= x[1] * slope * 0.001;
+        let gradient: Var = data.iter().map(|&d| (w * d - 0.5) * d).sum();
+        w -= x[1] * gradient * 0.001;
     }
     w * w + x[2] * w
 }

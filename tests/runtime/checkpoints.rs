@@ -29,8 +29,8 @@ fn kernels<F: Fn(&[Var]) -> Var + Copy>(
     assert_eq!(report.refusals, []);
     assert!(report.kernels.iter().all(|kernel| kernel.saved_values <= numbers as u64), "{report}");
     let gradient = report.kernels.iter().find(|kernel| kernel.purpose == Purpose::Gradient);
-    let told = report.to_string().contains("kernel Gradient has checkpoints: it saves");
-    assert_eq!(told, gradient.unwrap().recomputed > 0, "{report}");
+    let is_reported = report.to_string().contains("kernel Gradient has checkpoints: it saves");
+    assert_eq!(is_reported, gradient.unwrap().recomputed > 0, "{report}");
     report.kernels
 }
 
@@ -60,8 +60,8 @@ fn a_loop_has_checkpoints_if_the_limit_requires_them() {
 fn nested_loops_have_checkpoints() {
     fn nested(x: &[Var]) -> Var {
         (0..50).fold(x[0], |state, i| {
-            let row = (0..200).fold(state, |row, j| (row * x[1] + f64::from(j).sin()).sin());
-            state * 0.5 + row * f64::from(i).cos()
+            let inner = (0..200).fold(state, |inner, j| (inner * x[1] + f64::from(j).sin()).sin());
+            state * 0.5 + inner * f64::from(i).cos()
         })
     }
     let points = points(3, &[(0.1, 2.0), (0.1, 0.8)]);
@@ -98,9 +98,9 @@ fn decay(x: &[Var]) -> Var {
 fn a_loop_with_a_data_dependent_exit_has_checkpoints() {
     let points = points(60, &[(0.05, 50.0), (0.1, 2.0)]);
     let free = kernels(1 << 20, &points, decay);
-    let kept = free[1].saved_values;
-    assert!(kept > 100 && free[1].recomputed == 0, "{free:?}");
-    let checkpointed = kernels(kept as usize * 2 / 3, &points, decay);
+    let saved = free[1].saved_values;
+    assert!(saved > 100 && free[1].recomputed == 0, "{free:?}");
+    let checkpointed = kernels(saved as usize * 2 / 3, &points, decay);
     assert!(checkpointed[1].recomputed > 0, "{checkpointed:?}");
 }
 

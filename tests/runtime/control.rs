@@ -55,7 +55,7 @@ fn the_report_has_outcomes_margins_and_side_exits_of_decisions() {
 }
 
 /// The number of side exits of kernels, by line relative to `first`.
-fn left(report: &Report, first: u32) -> Vec<(u32, u64)> {
+fn side_exits_by_line(report: &Report, first: u32) -> Vec<(u32, u64)> {
     let decisions = report.decisions.iter();
     decisions.map(|d| (d.decision.at.line - first, d.side_exits)).collect()
 }
@@ -75,12 +75,12 @@ fn side_exits_are_those_of_the_kernel_and_not_of_the_graph() {
         f.grad(&[1.0, -1.0, -1.0]).unwrap();
     }
     f.grad(&[-1.0, -1.0, -1.0]).unwrap();
-    assert_eq!(left(&f.report(), first), [(2, 1), (3, 5), (4, 0)], "{}", f.report());
+    assert_eq!(side_exits_by_line(&f.report(), first), [(2, 1), (3, 5), (4, 0)], "{}", f.report());
     assert_eq!(f.report().last_side_exit.unwrap().at.line, first + 2);
     f.compile().unwrap();
     // A newer kernel takes its side exit later on the path.
     f.grad(&[1.0, -1.0, 1.0]).unwrap();
-    assert_eq!(left(&f.report(), first), [(2, 1), (3, 5), (4, 1)], "{}", f.report());
+    assert_eq!(side_exits_by_line(&f.report(), first), [(2, 1), (3, 5), (4, 1)], "{}", f.report());
     let fallbacks = f.report().fallbacks;
     assert_eq!(fallbacks, 7);
 }

@@ -24,9 +24,9 @@ const EDGES: [f64; 12] = [
 
 /// A function whose guards end in `arm`; its derivatives differ from arm to arm. The values
 /// compared enter by `min` and `max`, which ignore NaN, so that the result is finite everywhere.
-fn body(x: &[Var], side: f64) -> Var {
+fn body(x: &[Var], arm: f64) -> Var {
     let bounded = |v: Var| v.min(1e3).max(-1e3);
-    x[2] * (side + 1.0) + (x[3] * (side - 0.5)).sin() * bounded(x[0]) + bounded(x[1]) * x[2]
+    x[2] * (arm + 1.0) + (x[3] * (arm - 0.5)).sin() * bounded(x[0]) + bounded(x[1]) * x[2]
 }
 
 /// All pairs of `edges` as the numbers compared.
@@ -46,26 +46,26 @@ fn check_kind(
     exact: bool,
 ) {
     let points = points(edges);
-    let side = |x: &[f64; 4]| plain(x[0], x[1]);
+    let arm = |x: &[f64; 4]| plain(x[0], x[1]);
     let mut profiled_at: Vec<[f64; 4]> = Vec::new();
     for point in &points {
-        if profiled_at.iter().all(|other| side(other) != side(point)) {
+        if profiled_at.iter().all(|other| arm(other) != arm(point)) {
             profiled_at.push(*point);
         }
     }
-    assert!(profiled_at.len() >= 2, "{name} has one side only");
+    assert!(profiled_at.len() >= 2, "{name} has one arm only");
     for numerics in NUMERICS {
         for recorded in &profiled_at {
             let pair = Pair::new(numerics, |x: &[Var]| {
-                let side = traced(x[0], x[1]);
-                body(x, (side % 1009) as f64)
+                let arm = traced(x[0], x[1]);
+                body(x, (arm % 1009) as f64)
             });
             pair.profile(&[recorded]);
             for point in &points {
                 let served = pair.check(point);
                 let context =
                     format!("{name}, {numerics:?}, recorded at {recorded:?}, at {point:?}");
-                if side(point) != side(recorded) {
+                if arm(point) != arm(recorded) {
                     assert_eq!(served, Fallback, "{context}");
                 } else if exact {
                     assert_eq!(served, Kernel, "{context}");
@@ -83,19 +83,19 @@ fn check_kind(
 
 /// Runs [`check_kind`] with one expression for traced and plain numbers.
 macro_rules! kinds {
-    ($exact:literal, $edges:expr; $(|$a:ident, $b:ident| $side:expr;)*) => {
+    ($exact:literal, $edges:expr; $(|$a:ident, $b:ident| $arm:expr;)*) => {
         $(check_kind(
-            stringify!($side),
+            stringify!($arm),
             $edges,
-            |$a: Var, $b: Var| { let _ = ($a, $b); u64::from($side) },
-            |$a: f64, $b: f64| { let _ = ($a, $b); u64::from($side) },
+            |$a: Var, $b: Var| { let _ = ($a, $b); u64::from($arm) },
+            |$a: f64, $b: f64| { let _ = ($a, $b); u64::from($arm) },
             $exact,
         );)*
     };
 }
 
 #[test]
-#[allow(clippy::neg_cmp_op_on_partial_ord)] // NaN takes the other side.
+#[allow(clippy::neg_cmp_op_on_partial_ord)] // NaN takes the other arm.
 fn comparisons_of_two_vars_are_guards() {
     kinds! { true, &EDGES;
         |a, b| a < b;
@@ -110,7 +110,7 @@ fn comparisons_of_two_vars_are_guards() {
 }
 
 #[test]
-#[allow(clippy::neg_cmp_op_on_partial_ord)] // NaN takes the other side.
+#[allow(clippy::neg_cmp_op_on_partial_ord)] // NaN takes the other arm.
 fn comparisons_with_numbers_are_guards() {
     kinds! { true, &EDGES;
         |a, b| a < 0.5;
@@ -397,7 +397,7 @@ fn a_path_recorded_in_steps_joins_the_kernel_at_each_compilation() {
 
 #[test]
 fn a_tie_of_a_rounded_product_is_decided_as_on_the_tape() {
-    fn side(x: &[Var]) -> Var {
+    fn arm(x: &[Var]) -> Var {
         if x[0] * x[1] - x[2] > 0.0 { x[0] } else { x[1] }
     }
     fn entry(x: &[Var]) -> Var {
@@ -406,7 +406,7 @@ fn a_tie_of_a_rounded_product_is_decided_as_on_the_tape() {
         x[0] * [1.0, 10.0, 100.0][(index + 1.0) as usize]
     }
     for numerics in NUMERICS {
-        for f in [side, entry] {
+        for f in [arm, entry] {
             let pair = Pair::new(numerics, f);
             pair.profile(&[[1.0, 0.5, 0.0], [1.0, 0.5, 1.0], [1.0, 0.5, 2.0]]);
             for i in 1..100 {

@@ -173,8 +173,8 @@ fn code_around_long_loops_is_rolled_with_them() {
 fn momentum(x: &[Var], times: usize) -> Var {
     let (mut w, mut m) = (x[0], Var::from(0.0));
     for _ in 0..times {
-        let slope = (w - x[1]) * w;
-        m = 0.9 * m - x[2] * slope;
+        let gradient = (w - x[1]) * w;
+        m = 0.9 * m - x[2] * gradient;
         w += m;
     }
     w
@@ -184,8 +184,8 @@ fn momentum(x: &[Var], times: usize) -> Var {
 fn annotated_momentum(x: &[Var], times: usize) -> Var {
     let (mut w, mut m) = (x[0], Var::from(0.0));
     for _ in 0..times {
-        let slope = (w - x[1]) * w;
-        m = 0.9 * m - x[2] * slope;
+        let gradient = (w - x[1]) * w;
+        m = 0.9 * m - x[2] * gradient;
         w += m;
     }
     w

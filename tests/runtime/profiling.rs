@@ -84,9 +84,9 @@ fn functions_that_return_in_loops() {
 
 #[phigrad::traced]
 fn pull(place: Var, speed: Var, rest: Var) -> Var {
-    let stretch = place * place - rest;
-    let stiffness = if stretch > 0.0 { 3.0 } else { 0.5 };
-    stretch * -stiffness - speed * place * 0.2
+    let offset = place * place - rest;
+    let stiffness = if offset > 0.0 { 3.0 } else { 0.5 };
+    offset * -stiffness - speed * place * 0.2
 }
 
 /// In the first step all but the command is constant.

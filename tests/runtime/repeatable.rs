@@ -54,15 +54,15 @@ fn descent(x: &[Var]) -> Var {
     let data = |i: usize| (i as f64 * 0.37).sin();
     let mut weights = [x[0], x[1], x[2]];
     for _ in 0..50 {
-        let mut slopes = [Var::from(0.0); 3];
+        let mut gradient = [Var::from(0.0); 3];
         for i in 0..100 {
             let off = weights[0] + weights[1] * data(i) + weights[2] * data(i * i) - data(i + 1);
-            for (k, slope) in slopes.iter_mut().enumerate() {
-                *slope += off * data(i).powi(k as i32);
+            for (k, partial) in gradient.iter_mut().enumerate() {
+                *partial += off * data(i).powi(k as i32);
             }
         }
-        for (weight, slope) in weights.iter_mut().zip(slopes) {
-            *weight -= slope * x[3] * 0.001;
+        for (weight, partial) in weights.iter_mut().zip(gradient) {
+            *weight -= partial * x[3] * 0.001;
         }
     }
     weights.into_iter().map(|weight| weight * weight).sum()

@@ -19,7 +19,7 @@ fn the_json_of_a_report_has_the_facts_of_its_text() {
     assert_eq!(decision["decision"]["held"], 1);
     assert_eq!(decision["decision"]["failed"], 1);
     assert_eq!(decision["decision"]["margin"], 0.25);
-    assert_eq!(decision["left"], 1);
+    assert_eq!(decision["side_exits"], 1);
     let last = &json["last_side_exit"];
     assert_eq!(
         (&last["op"], &last["held"], &last["at"]["line"]),

@@ -44,11 +44,11 @@ fn a_long_chain_of_guards_needs_no_deep_stack() {
 #[test]
 fn what_paths_share_counts_for_each_of_them() {
     let limits = crate::common::served::limits(|limits: &mut Limits| limits.nodes = 2500);
-    // A long prefix, then one of many sides.
+    // A long prefix, then one of many arms.
     let f = Tape::builder().hot_threshold(u32::MAX).limits(limits).record(|x: &[Var]| {
         let long = (0..1000).fold(x[0], |sum, _| sum.sin());
-        let side = (0..20).take_while(|&i| x[0] > f64::from(i)).count();
-        long * side as f64
+        let arm = (0..20).take_while(|&i| x[0] > f64::from(i)).count();
+        long * arm as f64
     });
     for i in 0..20 {
         f.grad(&[0.5 + f64::from(i)]).unwrap();

@@ -268,7 +268,7 @@ impl<'a> Planner<'a> {
         if !core::mem::take(&mut self.due) {
             return;
         }
-        debug_assert!(!self.structure.is_uncut(), "the region would have been told");
+        debug_assert!(!self.structure.is_uncut(), "a region without a cut has no cut due");
         self.store_residents();
         self.resident.clear();
         if !self.steps.is_empty() || !self.parameters.is_empty() {
