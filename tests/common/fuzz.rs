@@ -149,7 +149,7 @@ fn assert_native(graph: &Graph, points: &[Vec<f64>]) {
                 let found: Vec<u64> = found.iter().copied().map(bits).collect();
                 assert_eq!(found, expected, "{point:?}\n{graph}");
             }
-            None => assert_eq!(result, Err(RunError::Unseen), "{point:?}\n{graph}"),
+            None => assert_eq!(result, Err(RunError::SideExit), "{point:?}\n{graph}"),
         }
     }
 }

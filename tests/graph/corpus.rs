@@ -63,7 +63,7 @@ impl Case {
         let (active, inactive) = at.split_at(graph.active);
         let native = match kernel.run(active, inactive, &mut Vec::new(), &mut outputs) {
             Ok(()) => Some(outputs),
-            Err(RunError::Unseen) => None,
+            Err(RunError::SideExit) => None,
             Err(error) => panic!("{name} after {pass}: {error}"),
         };
         for (executor, found) in [("interpreter", interpreted), ("kernel", native)] {
