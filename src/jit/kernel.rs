@@ -2,7 +2,7 @@
 
 use super::code::Code;
 
-/// Why a kernel has no result.
+/// The reason why a kernel has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {

@@ -45,7 +45,7 @@ pub use kernel::{Kernel, RunError};
 pub(crate) use layout::MAX_WORDS;
 pub use layout::saved_words;
 
-/// Why a graph was not compiled.
+/// The reason why a graph was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {

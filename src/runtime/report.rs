@@ -32,7 +32,7 @@ pub struct KernelReport {
     pub active: usize,
     /// The number of inactive inputs.
     pub inactive: usize,
-    /// What the kernel computes.
+    /// The purpose of the kernel.
     pub purpose: Purpose,
     /// The number of paths that are compiled.
     pub paths: usize,
@@ -110,7 +110,7 @@ pub struct Waiting {
     pub active: usize,
     /// The number of inactive inputs.
     pub inactive: usize,
-    /// What the kernel is to compute.
+    /// The purpose of the kernel.
     pub purpose: Purpose,
     /// True if there is a kernel of an older version.
     pub replaces: bool,
