@@ -1,17 +1,18 @@
 //! Code memory: the only file with `unsafe` code.
 //!
-//! [`Code`] owns the module whose pages hold the native functions. It is made
+//! [`Code`] owns the pages of the native functions. It is made
 //! from [`Generated`] alone, which vouches that `flow` compiled the functions,
 //! for buffers of the recorded sizes, and [`Code::run`] checks those sizes
 //! before it calls them. All accesses in loops are inside the buffers for any input, because
 //! the verifier has checked the range of each access; see `layout`.
 
 use core::fmt;
-use core::mem::{ManuallyDrop, transmute};
+use core::mem::transmute;
 use core::slice::{from_raw_parts, from_raw_parts_mut};
+use std::io;
 use std::sync::Arc;
 
-use cranelift_jit::JITModule;
+use memmap2::{Mmap, MmapMut};
 
 use super::flow::{DONE, SIDE_EXIT};
 use super::generate::{Generated, Sizes};
@@ -61,61 +62,34 @@ fn run_with_fma(routine: &Routine, args: &[f64], results: &mut [f64], partials: 
     routine.run_inlined(args, partials, results);
 }
 
-/// A module and the pages of its code, which are freed when it is dropped. The
-/// module alone would leave them allocated.
-pub(super) struct CodeMemory(ManuallyDrop<JITModule>);
-
-impl CodeMemory {
-    pub(super) fn new(module: JITModule) -> Self {
-        CodeMemory(ManuallyDrop::new(module))
-    }
-
-    pub(super) fn module(&self) -> &JITModule {
-        &self.0
-    }
-
-    pub(super) fn module_mut(&mut self) -> &mut JITModule {
-        &mut self.0
-    }
-}
-
-impl Drop for CodeMemory {
-    fn drop(&mut self) {
-        // SAFETY: the only addresses of functions of the module that are ever
-        // called are in the `Code` that owns `self`, and it is being dropped.
-        // The module is not used after it is taken out here.
-        unsafe { ManuallyDrop::take(&mut self.0).free_memory() }
-    }
-}
-
 /// Native functions and the pages that they live in.
 pub(super) struct Code {
-    /// The function of each entry; one with several entries is listed for each.
+    /// The function of each entry; one that has several is there several times.
     entries: Vec<NativeFn>,
     sizes: Sizes,
-    /// The routines whose addresses are in the code.
+    /// What the functions have pointers to.
     _routines: Vec<Arc<Routine>>,
-    /// Owns the pages of the functions.
-    _memory: CodeMemory,
+    /// The pages of the functions, which are unmapped when it is dropped.
+    _pages: Mmap,
 }
 
 impl Code {
-    /// Takes ownership of generated code.
-    pub(super) fn new(generated: Generated) -> Self {
-        let (memory, entries, sizes, routines) = generated.into_parts();
-        let entries = entries
-            .into_iter()
-            .map(|id| {
-                let address = memory.module().get_finalized_function(id);
-                // SAFETY: `Generated` vouches that this is a finalised function
-                // that `flow` compiled, and `flow` gives all this signature.
-                unsafe { transmute::<*const u8, NativeFn>(address) }
-            })
-            .collect();
-        Code { entries, sizes, _routines: routines, _memory: memory }
+    /// Maps pages for what was generated, which can be written first and executed afterwards.
+    pub(super) fn new(generated: Generated) -> io::Result<Self> {
+        let (code, offsets, sizes, routines) = generated.into_parts();
+        let mut pages = MmapMut::map_anon(code.len())?;
+        pages.copy_from_slice(&code);
+        synchronise(&pages)?;
+        let pages = pages.make_exec()?;
+        let entries = offsets.into_iter().map(|offset| {
+            let address = pages[offset..].as_ptr();
+            // SAFETY: `Generated` vouches that the code of a function that `flow` compiled begins
+            // there, and `flow` gives all this signature.
+            unsafe { transmute::<*const u8, NativeFn>(address) }
+        });
+        Ok(Code { entries: entries.collect(), sizes, _routines: routines, _pages: pages })
     }
 
-    /// The buffer sizes that the functions were compiled for.
     pub(super) fn sizes(&self) -> Sizes {
         self.sizes
     }
@@ -165,14 +139,23 @@ impl Code {
     }
 }
 
-// SAFETY: after it was finalised the module is only freed, by the one owner;
-// the functions touch the buffers that they are given and no other state.
-unsafe impl Send for Code {}
-// SAFETY: as above; `run` takes `&self` and changes nothing in it.
-unsafe impl Sync for Code {}
-
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Code").field("entries", &self.entries.len()).finish_non_exhaustive()
     }
+}
+
+/// Makes the instruction caches of all processors see `code`; those of x86-64 do by themselves.
+#[cfg(target_arch = "x86_64")]
+fn synchronise(_code: &[u8]) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn synchronise(code: &[u8]) -> io::Result<()> {
+    // SAFETY: the range is that of a slice, and the pipelines are flushed afterwards.
+    unsafe {
+        wasmtime_internal_jit_icache_coherence::clear_cache(code.as_ptr().cast(), code.len())
+    }?;
+    wasmtime_internal_jit_icache_coherence::pipeline_flush_mt()
 }

@@ -13,8 +13,8 @@ use core::ops::Range;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I32};
 use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, Signature, Value};
+use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::Switch;
-use cranelift_module::Module;
 use smallvec::SmallVec;
 
 use super::lower::{Lowered, Lowering};
@@ -28,9 +28,9 @@ pub(super) const DONE: u32 = u32::MAX;
 pub(super) const SIDE_EXIT: u32 = u32::MAX - 1;
 
 /// The signature of a function.
-pub(super) fn signature(module: &impl Module) -> Signature {
-    let pointer = AbiParam::new(module.target_config().pointer_type());
-    let mut signature = module.make_signature();
+pub(super) fn signature(isa: &dyn TargetIsa) -> Signature {
+    let pointer = AbiParam::new(isa.pointer_type());
+    let mut signature = Signature::new(isa.default_call_conv());
     signature.params = vec![pointer; 5];
     signature.params.push(AbiParam::new(I32));
     signature.returns = vec![AbiParam::new(I32)];

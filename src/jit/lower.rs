@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F64, I8, I32, I64};
-use cranelift_codegen::ir::{FuncRef, InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, SigRef, Signature, Type, Value};
+use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::FunctionBuilder;
 
+use super::code::RUN;
 use super::layout::{Layout, Words};
+use super::math::{Function, is_call};
 use super::memory::Pointers;
 use super::plan::{Source, Step};
 use crate::entity::PrimaryMap;
-use crate::op::Op;
+use crate::op::{MAX_ARITY, Op};
 use crate::ssa::{Call, Def, Graph, Node};
 
 /// A value in the function being built.
@@ -23,8 +26,45 @@ pub(super) enum Lowered {
     Truth(Value),
 }
 
-/// The imported function of each primitive that is a call, by its number.
-pub(super) type Functions = [Option<FuncRef>];
+/// The signatures of the functions that a function calls, by address.
+pub(super) struct Signatures {
+    convention: CallConv,
+    pointer: Type,
+    /// By the number of operands, all of them and the result `f64`.
+    of_primitives: [Option<SigRef>; MAX_ARITY + 1],
+    of_routines: Option<SigRef>,
+}
+
+impl Signatures {
+    /// None yet.
+    pub(super) fn new(isa: &dyn TargetIsa) -> Self {
+        Signatures {
+            convention: isa.default_call_conv(),
+            pointer: isa.pointer_type(),
+            of_primitives: [None; MAX_ARITY + 1],
+            of_routines: None,
+        }
+    }
+
+    fn of_primitive(&mut self, builder: &mut FunctionBuilder<'_>, arity: usize) -> SigRef {
+        *self.of_primitives[arity].get_or_insert_with(|| {
+            let mut signature = Signature::new(self.convention);
+            signature.params = vec![AbiParam::new(F64); arity];
+            signature.returns = vec![AbiParam::new(F64)];
+            builder.import_signature(signature)
+        })
+    }
+
+    /// That of [`RUN`].
+    fn of_routine(&mut self, builder: &mut FunctionBuilder<'_>) -> SigRef {
+        *self.of_routines.get_or_insert_with(|| {
+            let mut signature = Signature::new(self.convention);
+            signature.params = vec![AbiParam::new(self.pointer); 3];
+            signature.params.push(AbiParam::new(I32));
+            builder.import_signature(signature)
+        })
+    }
+}
 
 /// A function being built, at the block that is being lowered.
 pub(super) struct Lowering<'a, 'f> {
@@ -33,9 +73,7 @@ pub(super) struct Lowering<'a, 'f> {
     /// The buffers, in the order of the signature.
     pub(super) buffers: [Value; 5],
     pub(super) builder: &'a mut FunctionBuilder<'f>,
-    pub(super) functions: &'a Functions,
-    /// The imported function that runs routines, if something calls one.
-    pub(super) routine: Option<FuncRef>,
+    pub(super) signatures: Signatures,
     pub(super) values: &'a mut Values,
     /// The failure of a guard of the block, if it has any.
     pub(super) failed: Option<Value>,
@@ -144,17 +182,17 @@ impl Lowering<'_, '_> {
     /// Calls the routine of `call` on its operands, which are in the scratch buffer, and returns
     /// its first result.
     fn call(&mut self, call: Call) -> Value {
-        if let Some(function) = self.routine {
-            let routine = Arc::as_ptr(&self.graph.calls[call].routine);
-            let address = self.builder.ins().iconst(I64, routine as i64);
-            let Words { args, results } = self.layout.calls[call];
-            let scratch = self.buffers[3];
-            let args = self.builder.ins().iadd_imm_s(scratch, i64::from(offset(args)));
-            let results = self.builder.ins().iadd_imm_s(scratch, i64::from(offset(results)));
-            let partials = i64::from(self.layout.needs_partials[call]);
-            let partials = self.builder.ins().iconst(I32, partials);
-            self.builder.ins().call(function, &[address, args, results, partials]);
-        }
+        let signature = self.signatures.of_routine(self.builder);
+        let run = self.builder.ins().iconst(I64, RUN as usize as i64);
+        let routine = Arc::as_ptr(&self.graph.calls[call].routine);
+        let routine = self.builder.ins().iconst(I64, routine as i64);
+        let Words { args, results } = self.layout.calls[call];
+        let scratch = self.buffers[3];
+        let args = self.builder.ins().iadd_imm_s(scratch, i64::from(offset(args)));
+        let results = self.builder.ins().iadd_imm_s(scratch, i64::from(offset(results)));
+        let partials = i64::from(self.layout.needs_partials[call]);
+        let partials = self.builder.ins().iconst(I32, partials);
+        self.builder.ins().call_indirect(signature, run, &[routine, args, results, partials]);
         self.result(call, 0)
     }
 
@@ -202,12 +240,14 @@ impl Lowering<'_, '_> {
         }
         let numbers: smallvec::SmallVec<[Value; 3]> =
             args.iter().map(|&arg| self.number(arg)).collect();
-        Lowered::Number(match self.functions[op as usize] {
-            Some(function) => {
-                let call = self.builder.ins().call(function, &numbers);
-                self.builder.inst_results(call)[0]
-            }
-            None => self.instructions(op, &numbers),
+        Lowered::Number(if is_call(op) {
+            let signature = self.signatures.of_primitive(self.builder, op.arity());
+            let address = Function::of(op).address() as i64;
+            let address = self.builder.ins().iconst(I64, address);
+            let call = self.builder.ins().call_indirect(signature, address, &numbers);
+            self.builder.inst_results(call)[0]
+        } else {
+            self.instructions(op, &numbers)
         })
     }
 

@@ -187,10 +187,13 @@ impl Schedule<'_> {
         if words > MAX_SIZE {
             return Err(CompileError::Scratch { words: words as u64 });
         }
-        let generated = generate::generate(self, &plan, host_isa()?)
-            .map_err(|error| CompileError::Generator { reason: error.to_string() })?;
+        let generated = generate::generate(self, &plan, &*host_isa()?)
+            .map_err(|reason| CompileError::Generator { reason })?;
         let code_bytes = generated.bytes();
-        Ok(Kernel { code: code::Code::new(generated), constants: plan.constants, code_bytes })
+        let code = code::Code::new(generated).map_err(|error| CompileError::Generator {
+            reason: format!("no executable pages: {error}"),
+        })?;
+        Ok(Kernel { code, constants: plan.constants, code_bytes })
     }
 }
 
