@@ -67,7 +67,7 @@ pub(super) struct Code {
     /// The function of each entry; one that has several is there several times.
     entries: Vec<NativeFn>,
     sizes: Sizes,
-    /// What the functions have pointers to.
+    /// The routines that the functions have pointers to.
     _routines: Vec<Arc<Routine>>,
     /// The pages of the functions, which are unmapped when it is dropped.
     _pages: Mmap,
