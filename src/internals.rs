@@ -49,12 +49,6 @@ pub mod phi {
     pub use crate::phi::*;
 }
 
-pub mod programs {
-    //! See `src/programs`.
-
-    pub use crate::programs::*;
-}
-
 pub mod simplify {
     //! See `src/simplify`.
 
@@ -88,3 +82,4 @@ pub mod explain {
 }
 
 pub use crate::pipeline::{LoopForm, Tuning};
+pub use crate::random::Random;

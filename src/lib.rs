@@ -92,7 +92,7 @@ mod numeric;
 mod op;
 mod phi;
 mod pipeline;
-mod programs;
+mod random;
 pub mod report;
 mod runtime;
 mod simplify;

@@ -1,8 +1,7 @@
 //! Runs `notation` of `tests/common/fuzz.rs` on the bytes of libFuzzer.
 #![no_main]
 
-#[path = "../../tests/common/fuzz.rs"]
-#[allow(dead_code, missing_docs)]
-mod fuzz;
+#[path = "../../tests/common/mod.rs"]
+mod common;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::notation(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| common::fuzz::notation(bytes));

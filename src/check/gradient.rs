@@ -1,7 +1,7 @@
 //! The check of a gradient along random directions, against differences.
 
 use super::tolerance::{Tolerance, close};
-use crate::programs::Random;
+use crate::random::Random;
 use crate::runtime::{Error, Recorded};
 use crate::trace::Var;
 

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::*;
 use crate::loops::{RerollLimits, reroll};
-use crate::programs::Random;
+use crate::random::Random;
 use crate::ssa::{Def, Outcome, interpret, verify};
 use crate::trace::{Detail, Inputs, LoopThreshold, Tracer, Var};
 

@@ -5,12 +5,16 @@ use core::panic::Location;
 use super::Var;
 use super::event::{Form, Kind, Site};
 use super::recorder::{self, ID};
-use crate::op::{MAX_ARITY, Op, eval};
+#[cfg(feature = "internals")]
+use crate::op::MAX_ARITY;
+use crate::op::{Op, eval};
 
 impl Var {
-    /// Applies `op` by the method or operator of that name.
+    /// Applies `op` by the method or operator of that name, for tests over all primitives.
+    #[cfg(feature = "internals")]
+    #[doc(hidden)]
     #[track_caller]
-    pub(crate) fn apply(op: Op, [a, b, c]: [Var; MAX_ARITY]) -> Var {
+    pub fn apply(op: Op, [a, b, c]: [Var; MAX_ARITY]) -> Var {
         match (op, op.arity()) {
             (Op::Powi, _) => a.powi(b.value as i32),
             // `Same` compares bits, which user code does only by reading a number out.

@@ -11,7 +11,7 @@ use hashbrown::HashSet;
 use crate::entity::{Entity, PrimaryMap};
 use crate::numeric::{AffinePower, Routine, Trips};
 use crate::op::Op;
-use crate::programs::Random;
+use crate::random::Random;
 use crate::ssa::{
     Array, ArrayData, Block, Def, End, Graph, Item, Node, NodeData, Outcome, Region, blocks_inside,
     in_order, interpret, most_steps,

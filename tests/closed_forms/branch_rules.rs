@@ -1,9 +1,9 @@
 //! φs of branches: each rule is applied where it holds and only there, and outputs keep their bits.
 
 use crate::common::graphs::GraphRecipe;
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::phi::{Branched, Rule, simplify_branches};
-use phigrad::internals::programs::Random;
 use phigrad::internals::simplify::{SimplifyLimits, Stage, simplify_segments};
 use phigrad::internals::soi::divide;
 use phigrad::internals::ssa::{

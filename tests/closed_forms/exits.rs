@@ -3,9 +3,9 @@
 use crate::common::numbers::{Dual, Number};
 use crate::common::served::{Pair, Served};
 use crate::common::ulp::ulp;
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::phi::{CloseLimits, Closed, close};
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{
     Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, verify,
 };

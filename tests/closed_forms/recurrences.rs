@@ -1,8 +1,8 @@
 //! Recurrences: loops that close, loops that stay open with their reasons, and kernels that agree
 //! with the tape, also if a routine rejects the call and the loop runs.
 
+use phigrad::internals::Random;
 use phigrad::internals::phi::{CloseLimits, close};
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Def, Folding, Outcome, interpret, parse, verify};
 use phigrad::internals::{LoopForm, Tuning};
 use phigrad::report::{Op, OpenReason, RecurrenceReason, Rule};

@@ -3,9 +3,9 @@
 
 use std::fmt::Write;
 
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::phi::{CloseLimits, close};
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Folding, Graph, Outcome, accepts_calls, interpret, parse, verify};
 
 /// The active inputs; the limit of an exit follows.

@@ -2,12 +2,12 @@
 
 use std::panic::Location;
 
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::loops::{RerollLimits, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
 use phigrad::internals::op::Op;
 use phigrad::internals::phi::{CloseLimits, Closed, close};
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{
     AccessData, ArrayData, Block, Builder, Def, End, Folding, Graph, Nest, Node, Outcome, Region,
     interpret, parse, simplify, verify,

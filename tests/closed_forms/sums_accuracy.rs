@@ -3,7 +3,7 @@
 
 use crate::worst::{assert_accurate, assert_if_any, data, points, worst};
 use phigrad::Var;
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 #[test]
 fn slopes_are_accurate() {

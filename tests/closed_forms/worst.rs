@@ -6,13 +6,13 @@ use crate::common::double_double::DoubleDouble;
 use crate::common::double_double_graphs::evaluate_block;
 use crate::common::ulp::ulp;
 use phigrad::Var;
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::entity::PrimaryMap;
 use phigrad::internals::loops::{RerollLimits, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
 use phigrad::internals::op::Op;
 use phigrad::internals::phi::{CloseLimits, Rule, close};
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Def, End, Folding, Graph, Node, Outcome, interpret, simplify};
 use phigrad::internals::trace::{Inputs, Tracer};
 

@@ -3,12 +3,13 @@
 //! The test suite runs them for a few seconds on seeded bytes (`tests/executors/fuzz.rs`), the
 //! targets in `fuzz/` on bytes from libFuzzer.
 
+use super::random_programs::{Program, Recipe};
 use phigrad::check::same;
 use phigrad::explain::Notation;
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::jit::{RunError, compile};
 use phigrad::internals::numeric::Routine;
-use phigrad::internals::programs::{Program, Random, Recipe};
 use phigrad::internals::ssa::{
     Folding, Graph, Outcome, interpret, most_steps, parse, simplify, verify,
 };

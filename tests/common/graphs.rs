@@ -1,9 +1,9 @@
 //! Generates random graphs with regions and loops, for tests of passes.
 
 use super::graph_loops::Loops;
+use phigrad::internals::Random;
 use phigrad::internals::entity::Entity;
 use phigrad::internals::op::Op;
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{
     ArrayData, Block, Def, End, Graph, Item, Node, Place, PlaceId, Region,
 };

@@ -1,5 +1,5 @@
 //! Helpers of all tests: random programs and graphs, oracles, double-double arithmetic.
-#![allow(dead_code)] // Each test program uses a part.
+#![allow(dead_code, unused_imports)] // Each test program uses a part.
 
 pub mod derivatives;
 pub mod double_double;
@@ -10,6 +10,7 @@ pub mod graph_loops;
 pub mod graphs;
 pub mod numbers;
 pub mod programs;
+pub mod random_programs;
 pub mod rolling;
 pub mod served;
 pub mod ulp;

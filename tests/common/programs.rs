@@ -3,10 +3,11 @@
 
 use std::panic::Location;
 
+use super::random_programs::{Program, Recipe};
 use phigrad::check::same;
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::merge::{MergeLimits, MergeOutcome, MergedTraces};
-use phigrad::internals::programs::{Program, Random, Recipe};
 use phigrad::internals::ssa::{Folding, Graph, Outcome, interpret};
 use phigrad::internals::trace::{Adjoints, Inputs, Tracer, sweep};
 use phigrad::{Numerics, RecordedWith, Tape, Var};

@@ -4,12 +4,13 @@
 use std::panic::Location;
 
 use crate::common::programs::{Point, all_same, points};
+use crate::common::random_programs::{Program, Recipe};
 use phigrad::Var;
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Checkpointed, Wanted, checkpoint, reverse};
 use phigrad::internals::jit::{RunError, compile};
 use phigrad::internals::loops::{RerollLimits, hoist, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
-use phigrad::internals::programs::{Program, Random, Recipe};
 use phigrad::internals::ssa::{
     Folding, Graph, Outcome, eliminate_dead_code, interpret, simplify, verify,
 };

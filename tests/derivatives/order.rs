@@ -8,10 +8,10 @@ use crate::common::programs::{interpreted, reversed};
 use crate::common::rolling::loops;
 use phigrad::Var;
 use phigrad::check::same;
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Checkpointed, Wanted, checkpoint, reordered};
 use phigrad::internals::loops::{RerollLimits, expand, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Folding, Graph, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 

@@ -4,13 +4,14 @@
 use std::panic::Location;
 
 use crate::common::programs::{Point, interpreted, points, reversed};
+use crate::common::random_programs::{Program, Recipe};
 use crate::common::rolling::loops;
 use phigrad::Var;
 use phigrad::check::same;
+use phigrad::internals::Random;
 use phigrad::internals::diff::reordered;
 use phigrad::internals::loops::{RerollLimits, expand, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
-use phigrad::internals::programs::{Program, Random, Recipe};
 use phigrad::internals::ssa::{Folding, Graph, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 

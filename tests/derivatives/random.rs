@@ -2,9 +2,9 @@
 
 use crate::common::graphs::GraphRecipe;
 use crate::oracle::{check, check_checkpoints, outputs};
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::op::Op;
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{
     AccessData, ArrayData, Block, Def, End, Folding, Graph, Item, Node, Region, parse,
 };

@@ -1,9 +1,9 @@
 //! Derivatives of graphs with regions, compared with the oracles.
 
 use crate::oracle::{check, outputs};
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::op::Op;
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{
     Block, End, Folding, Graph, Item, Node, Outcome, interpret, parse, verify,
 };

@@ -4,11 +4,11 @@
 use std::panic::Location;
 
 use phigrad::Var;
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, directional, reverse};
 use phigrad::internals::loops::{RerollLimits, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
 use phigrad::internals::phi::{CloseLimits, close};
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 

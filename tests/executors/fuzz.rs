@@ -2,7 +2,7 @@
 
 use crate::common::fuzz::{graph_text, notation, program, routine_text};
 use crate::common::graphs::GraphRecipe;
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 /// Replaces some bytes of `text` by others, by pieces of the grammar or by pieces of itself.
 fn damaged(text: &str, random: &mut Random) -> Vec<u8> {

@@ -2,9 +2,9 @@
 //! many functions, against the interpreter.
 
 use crate::native::assert_as_interpreted;
+use phigrad::internals::Random;
 use phigrad::internals::jit::{Kernel, compile};
 use phigrad::internals::op::Op;
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Builder, Folding, Graph, Node, Outcome, Region, interpret, verify};
 
 /// A builder for the graphs below.

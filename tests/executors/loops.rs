@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use crate::common::graphs::GraphRecipe;
 use crate::native::{assert_as_interpreted, call};
+use phigrad::internals::Random;
 use phigrad::internals::jit::{CompileError, Kernel, RunError, compile};
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Graph, parse};
 
 fn read(text: &str) -> (Graph, Kernel) {

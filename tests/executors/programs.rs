@@ -8,9 +8,10 @@
 use crate::common::programs::{
     Point, all_same, interpreted, outputs, points, record, reversed, taped, traces,
 };
+use crate::common::random_programs::{Program, Recipe};
 use phigrad::check::{GradientCheck, GradientError, Tolerance, close, same};
+use phigrad::internals::Random;
 use phigrad::internals::jit::{RunError, compile};
-use phigrad::internals::programs::{Program, Random, Recipe};
 use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
 use phigrad::{Numerics, Tape, Var};
 

@@ -3,8 +3,8 @@
 
 use crate::common::graphs::GraphRecipe;
 use crate::native::{assert_as_interpreted, call};
+use phigrad::internals::Random;
 use phigrad::internals::jit::compile;
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::parse;
 
 /// Checks the text's kernel against these outputs, and against the interpreter.

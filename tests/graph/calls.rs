@@ -1,9 +1,9 @@
 //! Calls of routines and custom derivatives: text form, invariants, and agreement of interpreter,
 //! kernels and differentiation.
 
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, directional, reverse};
 use phigrad::internals::jit::compile;
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{
     Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify,
 };

@@ -6,12 +6,13 @@ use std::panic::Location;
 
 use crate::common::double_double_graphs::evaluate_tree;
 use crate::common::programs::{Point, points};
+use crate::common::random_programs::{Program, Recipe};
 use crate::common::rolling::{agree, loops};
 use phigrad::Var;
+use phigrad::internals::Random;
 use phigrad::internals::loops::{RerollLimits, expand, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
 use phigrad::internals::phi::{CloseLimits, close};
-use phigrad::internals::programs::{Program, Random, Recipe};
 use phigrad::internals::ssa::{Folding, Graph, Outcome, Region, interpret, simplify, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 

@@ -1,6 +1,6 @@
 //! The generator of random graphs: it is deterministic, and its graphs are valid.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 use phigrad::internals::ssa::{Outcome, interpret, verify};
 
 use crate::common::graphs::GraphRecipe;

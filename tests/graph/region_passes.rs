@@ -2,9 +2,9 @@
 
 use crate::common::graphs::GraphRecipe;
 use phigrad::check::{Tolerance, close, same};
+use phigrad::internals::Random;
 use phigrad::internals::explain::dot;
 use phigrad::internals::op::Op;
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{
     End, Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify, verify,
 };

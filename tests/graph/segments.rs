@@ -2,9 +2,9 @@
 //! complete; reuse-aware division has fewer crossing values.
 
 use crate::common::graphs::GraphRecipe;
+use phigrad::internals::Random;
 use phigrad::internals::jit::{RunError, schedule};
 use phigrad::internals::op::Op;
-use phigrad::internals::programs::Random;
 use phigrad::internals::soi::{divide, divide_evenly};
 use phigrad::internals::ssa::{Builder, Def, Folding, Graph, Outcome, Segments, interpret};
 use phigrad::internals::{LoopForm, Tuning};

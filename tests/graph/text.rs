@@ -2,11 +2,12 @@
 //! finds each violated invariant, and pictures are complete.
 
 use crate::common::programs::{points, reversed, traces};
+use crate::common::random_programs::Recipe;
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::entity::Entity;
 use phigrad::internals::explain::dot;
 use phigrad::internals::op::Op;
-use phigrad::internals::programs::{Random, Recipe};
 use phigrad::internals::ssa::{
     Block, Def, End, Folding, Graph, Item, Node, NodeData, ParseError, parse, simplify, verify,
 };

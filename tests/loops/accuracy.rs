@@ -3,7 +3,7 @@
 
 use crate::common::double_double::DoubleDouble;
 use crate::common::numbers::{Dual, Number};
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 use phigrad::{Tape, Var};
 
 /// A Markov chain of three states, whose columns of probabilities sum to 1.

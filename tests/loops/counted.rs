@@ -4,9 +4,9 @@
 use std::panic::Location;
 
 use crate::common::rolling::{agree, loops};
+use phigrad::internals::Random;
 use phigrad::internals::loops::{RerollLimits, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};

@@ -3,7 +3,7 @@
 #![allow(clippy::needless_range_loop)] // The programs are written as in a paper.
 
 use phigrad::check::same;
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 use phigrad::{Numerics, RecordedWith, Tape, Var, traced};
 
 /// A program over `x` and `data` of a size.

@@ -3,10 +3,10 @@
 use std::panic::Location;
 
 use crate::common::rolling::{agree, loops};
+use phigrad::internals::Random;
 use phigrad::internals::loops::{RerollLimits, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
 use phigrad::internals::op::Op;
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{ArrayData, Def, End, Graph, Item, parse, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};

@@ -3,11 +3,12 @@
 use std::panic::Location;
 
 use crate::common::programs::{Point, points};
+use crate::common::random_programs::{Program, Recipe};
 use crate::common::rolling::{agree, loops};
 use phigrad::Var;
+use phigrad::internals::Random;
 use phigrad::internals::loops::{RerollLimits, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
-use phigrad::internals::programs::{Program, Random, Recipe};
 use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
 use phigrad::internals::trace::{Inputs, Tracer};
 

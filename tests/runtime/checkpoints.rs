@@ -2,7 +2,7 @@
 //! tape, and functions without possible checkpoints stay on the tape.
 
 use crate::common::served::{Pair, Served, limits, manual};
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 use phigrad::report::KernelReport;
 use phigrad::{Limits, Numerics, Purpose, Refusal, TapeBuilder, Var, traced};
 

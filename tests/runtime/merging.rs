@@ -6,8 +6,9 @@
 use std::panic::Location;
 
 use crate::common::programs::{Point, all_same, interpreted, outputs, points, reversed, taped};
+use crate::common::random_programs::{Program, Recipe};
+use phigrad::internals::Random;
 use phigrad::internals::merge::{MergeError, MergeLimits, MergedTraces};
-use phigrad::internals::programs::{Program, Random, Recipe};
 use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
 use phigrad::internals::trace::{Detail, Inputs, Tracer};
 

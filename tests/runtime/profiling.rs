@@ -1,7 +1,7 @@
 //! The share of calls that kernels serve after few runs.
 
 use phigrad::check::{Tolerance, close};
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 use phigrad::{Tape, Var};
 
 /// Iterates z² + c until it is large; trip counts are spread evenly.

@@ -2,7 +2,7 @@
 //! inputs: after some calls kernels serve nearly all, with the tape's results.
 
 use crate::common::served::{NUMERICS, Pair, Served, manual};
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 use phigrad::{Numerics, Purpose, TapeBuilder, Var, traced};
 
 /// Records from that many calls at random points; returns how many of 500 others

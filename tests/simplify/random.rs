@@ -3,8 +3,8 @@
 
 use crate::common::graphs::GraphRecipe;
 use phigrad::check::{Tolerance, close};
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
-use phigrad::internals::programs::Random;
 use phigrad::internals::simplify::{SimplifyLimits, Stage, simplify_segments};
 use phigrad::internals::soi::divide;
 use phigrad::internals::ssa::{

@@ -4,8 +4,8 @@
 
 use dashu_float::FBig;
 use dashu_float::round::mode::HalfEven;
+use phigrad::internals::Random;
 use phigrad::internals::op::{Op, eval};
-use phigrad::internals::programs::Random;
 use phigrad::internals::simplify::{SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments};
 use phigrad::internals::soi::divide;
 use phigrad::internals::ssa::{Def, End, Graph, Node, Outcome, interpret, parse};

@@ -7,11 +7,12 @@
 
 use crate::common::derivatives::{NASTY, partials};
 use crate::common::programs::{all_same, interpreted, reversed};
+use crate::common::random_programs::Scalar;
 use phigrad::check::{GradientCheck, Tolerance, close, same};
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, directional, reverse};
 use phigrad::internals::jit::compile;
 use phigrad::internals::op::{Domain, Op, domain, eval};
-use phigrad::internals::programs::{Random, Scalar};
 use phigrad::internals::ssa::{Folding, Graph, parse, simplify};
 use phigrad::{Numerics, Recorded, Tape, Var};
 

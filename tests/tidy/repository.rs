@@ -17,7 +17,7 @@ const LAYERS: [(&str, usize); 25] = [
     ("trace", 3),
     ("flow", 4),
     ("ssa", 4),
-    ("programs", 5),
+    ("random", 0),
     ("loops", 6),
     ("validate", 6),
     ("notation", 6),

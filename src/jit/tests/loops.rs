@@ -4,7 +4,7 @@
 use super::random::number;
 use super::{LIMITS, assert_native};
 use crate::op::Op;
-use crate::programs::Random;
+use crate::random::Random;
 use crate::ssa::{AccessData, Array, ArrayData, Block, End, Graph, Item, Node, Region, verify};
 
 /// The shape of nests.

@@ -9,7 +9,7 @@ use core::ops::Range;
 use super::plan::{REGISTERS, Step, plan};
 use super::{RunError, Schedule, schedule, schedule_with_profile};
 use crate::op::Op;
-use crate::programs::Random;
+use crate::random::Random;
 use crate::ssa::{End, Graph, Node, Outcome, block_profile, interpret, parse, verify};
 use random::{Shape, graph, number};
 

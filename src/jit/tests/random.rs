@@ -1,7 +1,7 @@
 //! Random graphs with regions, for the tests of native code.
 
 use crate::op::Op;
-use crate::programs::Random;
+use crate::random::Random;
 use crate::ssa::{Block, Def, End, Graph, Item, Node, Region};
 
 /// A number that is often equal to others, and sometimes not finite.

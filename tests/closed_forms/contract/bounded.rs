@@ -127,7 +127,7 @@ impl Arithmetic for Bounded {
 #[test]
 fn bounds_hold() {
     use super::arithmetic::set_precision;
-    use phigrad::internals::programs::Random;
+    use phigrad::internals::Random;
 
     set_precision(400);
     let mut random = Random::new(3);

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use phigrad::Var;
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::arithmetic::{Arithmetic, Multi, set_precision};
 use super::bounded::Bounded;

@@ -1,7 +1,7 @@
 //! Planted errors are caught in the programs of the suite: partials of the wrong input, and results
 //! that are accepted by an error bound that is too small.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::examine::{Bound, Examined, Source};
 use super::families::{Family, all};

@@ -9,10 +9,10 @@ mod random;
 mod text;
 
 use exact::Exact;
+use phigrad::internals::Random;
 use phigrad::internals::numeric::acceptance::{EFFECT_BOUND, NEGLIGIBLE, accepts};
 use phigrad::internals::numeric::double_double::{Bounded, power_of_two};
 use phigrad::internals::numeric::{AffinePower, Routine};
-use phigrad::internals::programs::Random;
 
 fn sign(random: &mut Random) -> f64 {
     random.pick(&[-1.0, 1.0])

@@ -7,11 +7,11 @@ use std::panic::Location;
 
 use crate::common::double_double::DoubleDouble;
 use crate::common::double_double_graphs::evaluate_block;
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::loops::{RerollLimits, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
 use phigrad::internals::phi::{Applied, CloseLimits, Closed, Rule, close};
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Folding, Graph, Nest, Outcome, interpret, simplify};
 use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Tape, Var, traced};

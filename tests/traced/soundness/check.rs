@@ -4,9 +4,9 @@ use std::fmt;
 use std::panic::Location;
 
 use phigrad::check::{Tolerance, close, same};
+use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::merge::{MergeError, MergeLimits, MergedTraces, UnmergedReason};
-use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{Folding, Graph, Outcome, interpret, simplify, verify};
 use phigrad::internals::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
 use phigrad::{Numerics, Refusal, Tape, Var};

@@ -4,7 +4,7 @@
 use std::thread;
 
 use phigrad::check::same;
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 use phigrad::{Numerics, Tape, Var};
 
 /// A branch for each input; the number of those taken decides at the end.

@@ -1,6 +1,6 @@
 //! Loops that add a number and subtract it again, of all sizes up to overflow.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::super::number::Number;
 use super::{Family, decade, sign, table};

@@ -1,6 +1,6 @@
 //! Loops after loops and in loops of other rates, sums of several kinds at once, four states.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::super::number::Number;
 use super::{Family, Reference, decade, table};

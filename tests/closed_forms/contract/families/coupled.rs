@@ -1,6 +1,6 @@
 //! Recurrences of two and three coupled states: averages, decays, dense maps.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::super::number::Number;
 use super::{Family, decade, table};

@@ -1,6 +1,6 @@
 //! Loops with a data-dependent exit: annotated, so that one kernel serves many trip counts.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 use phigrad::{Var, traced};
 
 use super::super::number::Number;

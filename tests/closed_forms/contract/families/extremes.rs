@@ -1,6 +1,6 @@
 //! Subnormal, tiny and huge numbers.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::super::number::Number;
 use super::{Family, decade, sign, table};

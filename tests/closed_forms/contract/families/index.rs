@@ -1,7 +1,7 @@
 //! Recurrences with the number of the iteration: times polynomials of it, and sums of powers times
 //! such polynomials. The reference carries the index, or the index times the power, as a state.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::super::number::Number;
 use super::{Family, ratio, table};

@@ -15,7 +15,7 @@ mod sums;
 mod systems;
 
 use phigrad::Var;
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::examine::Examined;
 use super::number::Number;

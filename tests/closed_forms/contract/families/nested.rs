@@ -1,6 +1,6 @@
 //! Affine loops in affine loops: an inner loop's map is a coefficient of the outer one.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::super::number::Number;
 use super::{Family, is_tame, table};

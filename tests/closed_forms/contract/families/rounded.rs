@@ -1,7 +1,7 @@
 //! Coefficients that functions compute before the loop, which round them.
 
 use phigrad::Var;
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::super::number::Number;
 use super::{Family, Reference, decade, table};

@@ -1,6 +1,6 @@
 //! Recurrences of one state: affine maps near and far from their fixed points.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::super::number::Number;
 use super::{Family, any, decade, is_tame, ratio, sign, table};

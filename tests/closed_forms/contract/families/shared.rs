@@ -1,7 +1,7 @@
 //! Programs that compute 1 - x or 2·x in each step beside x, and programs whose coefficients change
 //! from step to step.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::super::number::Number;
 use super::{Family, Reference, decade, table};

@@ -1,7 +1,7 @@
 //! Sums and products over data: polynomials of the inputs, exponentials and logarithms; over
 //! captured data, and over data that are inactive inputs.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::super::examine::Examined;
 use super::super::number::Number;

@@ -1,6 +1,6 @@
 //! Recurrences of two states: sums of powers, momentum, springs, rotations, saddles.
 
-use phigrad::internals::programs::Random;
+use phigrad::internals::Random;
 
 use super::super::number::Number;
 use super::{Family, decade, is_tame, ratio, table};

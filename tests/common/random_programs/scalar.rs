@@ -1,25 +1,10 @@
 //! The number types that random programs run on.
 
-use crate::flow::Carry;
-use crate::op::{MAX_ARITY, Op, eval};
-use crate::trace::Var;
+use phigrad::Var;
+use phigrad::flow::Carry;
+use phigrad::internals::op::{MAX_ARITY, Op, eval};
 
 /// A number that programs run on: `f64` or [`Var`].
-///
-/// # Examples
-///
-/// ```
-/// use phigrad::internals::programs::Scalar;
-/// use phigrad::internals::op::Op;
-///
-/// fn hypotenuse<S: Scalar>(a: S, b: S) -> S {
-///     S::apply(Op::Hypot, [a, b, b])
-/// }
-/// assert_eq!(hypotenuse(3.0, 4.0), 5.0);
-/// let f = phigrad::Tape::record(|x| hypotenuse(x[0], Scalar::constant(4.0)));
-/// assert_eq!(f.eval(&[3.0])?, 5.0);
-/// # Ok::<(), phigrad::Error>(())
-/// ```
 pub trait Scalar: Copy + Carry {
     /// The constant `value`.
     fn constant(value: f64) -> Self;

@@ -5,8 +5,8 @@ use core::fmt;
 use std::collections::BTreeSet;
 
 use super::scalar::Scalar;
-use crate::flow::{self, Carrier, Carry, Region};
-use crate::op::{Domain, MAX_ARITY, Op, domain};
+use phigrad::flow::{self, Carrier, Carry, Region};
+use phigrad::internals::op::{Domain, MAX_ARITY, Op, domain};
 
 /// A program with assignments, `if`, short loops and reads, over numbered
 /// inputs and local variables; made by [`Recipe::program`](super::Recipe::program).
@@ -15,23 +15,6 @@ use crate::op::{Domain, MAX_ARITY, Op, domain};
 /// the locals, which start at 0. A *tame* program moves each operand into the
 /// domain of its primitive, without guards, and keeps results small, so that
 /// its values are finite. A *wild* one takes the operands as they are.
-///
-/// # Examples
-///
-/// ```
-/// use phigrad::Tape;
-/// use phigrad::check::same;
-/// use phigrad::internals::programs::{Random, Recipe};
-///
-/// let program = Recipe::default().program(&mut Random::new(1));
-/// let f = Tape::record_with({
-///     let program = program.clone();
-///     move |x, data| program.eval(x, data)
-/// });
-/// let (x, data) = ([0.3, -1.2, 0.7], [0.5]);
-/// assert!(same(f.eval(&x, &data)?, program.eval(&x, &data)), "{program}");
-/// # Ok::<(), phigrad::Error>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(super) active: usize,

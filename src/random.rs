@@ -8,7 +8,7 @@
 /// # Examples
 ///
 /// ```
-/// use phigrad::internals::programs::Random;
+/// use phigrad::internals::Random;
 ///
 /// let (mut a, mut b) = (Random::new(7), Random::new(7));
 /// assert_eq!(a.bits(), b.bits());
@@ -33,7 +33,7 @@ impl Random {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::internals::programs::Random;
+    /// use phigrad::internals::Random;
     ///
     /// assert_eq!(Random::from_choices(&[0xff, 0xff]).below(10), 9);
     /// ```

@@ -1,23 +1,10 @@
 //! Generates random programs and inputs for them.
 
 use super::program::{Operand, Program, Statement};
-use super::random::Random;
-use crate::op::{MAX_ARITY, Op};
+use phigrad::internals::Random;
+use phigrad::internals::op::{MAX_ARITY, Op};
 
 /// A distribution of random programs.
-///
-/// # Examples
-///
-/// ```
-/// use phigrad::internals::programs::{Random, Recipe};
-///
-/// let recipe = Recipe { active: 2, inactive: 0, statements: 30, ..Recipe::default() };
-/// let mut random = Random::new(5);
-/// let program = recipe.program(&mut random);
-/// let (x, data) = recipe.inputs(&mut random);
-/// assert!(program.eval(&x, &data).is_finite());
-/// assert!(program.to_string().contains("return t0"));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recipe {
     /// The number of active inputs.
@@ -36,7 +23,7 @@ pub struct Recipe {
     pub guards: f64,
     /// The probability of a loop in place of an assignment.
     pub loops: f64,
-    /// True if programs annotate their control flow as functions under [`traced`](crate::traced)
+    /// True if programs annotate their control flow as functions under [`traced`](phigrad::traced)
     /// do.
     pub annotated: bool,
     /// The number of counters: untraced state that branches depend on.
