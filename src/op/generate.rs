@@ -30,6 +30,7 @@ macro_rules! primitives {
         /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
+        #[non_exhaustive]
         pub enum Op { $($(#[$doc])* $variant),* }
 
         impl Op {
