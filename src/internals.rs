@@ -1,4 +1,4 @@
-//! The stages between trace and kernel, for tests, tools and the curious: behind the feature
+//! The stages between trace and kernel, for tests and tools: behind the feature
 //! `internals`, and exempt from semantic versioning.
 
 pub mod diff {

@@ -58,11 +58,12 @@
 //!
 //! [`Limits`] bounds the operations of one call, and the paths, nodes and input
 //! lengths that are recorded. Each is a count, so the speed of the machine decides nothing.
-//! A call beyond the first is an error; beyond the others the tape serves, and the report has a
-//! [`Refusal`].
+//! A call with more than [`Limits::trace_events`] operations is an error; beyond any other limit the
+//! tape serves, and the report has a [`Refusal`].
 //!
 //! # Features
 //!
+//! - `jit` (on by default): native kernels. Without it the tape serves all calls.
 //! - `nalgebra`, `ndarray`: [`trait@Carry`] for their arrays of `Var`.
 //! - `serde`: serialises reports and explanations.
 //! - `internals`: the stages between trace and kernel as public modules, exempt from semantic

@@ -45,7 +45,7 @@ pub enum Command {
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Which programs to run.
+    /// The programs to run.
     #[command(flatten)]
     pub selection: Selection,
     /// Also write the rows to this file as a JSON array.
@@ -147,7 +147,7 @@ pub struct TripsArgs {
     pub most: usize,
 }
 
-/// Which programs and configurations to treat; all without arguments.
+/// The programs and configurations to treat; all without arguments.
 #[derive(Debug, Default, Args)]
 pub struct Selection {
     /// Only the program of this name (upper or lower case).

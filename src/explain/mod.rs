@@ -145,7 +145,9 @@ impl Explanation {
         for formula in formulas {
             match loops.iter_mut().find(|known| known.at.is_some() && known.at == formula.at) {
                 // A φ of a closed form is none of the recorded program.
-                Some(known) if formula.rule == Rule::C2 && known.has(|rule| rule > Rule::C5) => {}
+                Some(known)
+                    if formula.rule == Rule::C2
+                        && known.has(|rule| rule.is_about_loops() && rule != Rule::C5) => {}
                 Some(known) => known.forms.push(formula),
                 None => branches.push(formula),
             }
@@ -166,7 +168,7 @@ impl Explanation {
             }
         };
         let note = match &gradient {
-            Ok(gradient) if gradient.text.contains("backwards") => {
+            Ok(_) if derived.as_ref().is_some_and(has_reversed_loops) => {
                 "in a loop that runs backwards, a value of the forward loop is that of the same \
                  iteration"
             }
@@ -215,6 +217,11 @@ impl Explanation {
     }
 }
 
+/// True if `gradient` has loops that run from the last iteration to the first.
+fn has_reversed_loops(gradient: &Graph) -> bool {
+    gradient.regions.values().any(|data| data.replays.is_some() && data.cycle.is_some())
+}
+
 impl LoopExplanation {
     fn has(&self, matches: impl Fn(Rule) -> bool) -> bool {
         self.forms.iter().any(|formula| matches(formula.rule))
@@ -231,7 +238,7 @@ impl LoopExplanation {
             let form = "φ_L'(p, b1, ..) = the carried value at each exit";
             missing.push((Rule::F5, form));
         }
-        if is_open && !self.has(|rule| rule >= Rule::C5) {
+        if is_open && !self.has(Rule::is_about_loops) {
             let form = "d after the loop = f^[n](p), where f is an iteration: the loop stays open";
             missing.push((Rule::C5, form));
         }

@@ -34,7 +34,7 @@ impl Phis {
     }
 }
 
-/// The φs of `graph` by place. An exit φ that is a carried value at each exit is none by F5; it
+/// The φs of `graph` by place. F5 removes an exit φ that is a carried value at each exit; it
 /// counts only if `with_carried_exits` is set.
 fn phis(graph: &Graph, with_carried_exits: bool) -> Vec<Phis> {
     let mut all: Vec<Phis> = Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn outcomes(seen: &Phis, remaining: &Phis, rules: &[Rule]) -> Vec<Out
         let rules: Vec<String> = rules.iter().filter(|r| fits(r)).map(Rule::to_string).collect();
         if rules.is_empty() { String::new() } else { format!(" by {}", rules.join(", ")) }
     };
-    let (forms, exits) = (by(|rule| *rule >= Rule::C5), by(|rule| *rule == Rule::F5));
+    let (forms, exits) = (by(|rule| rule.is_about_loops()), by(|rule| *rule == Rule::F5));
     // The iteration number is removed together with the carried values.
     let is_removed = remaining.counters == 0 || undifferentiated;
     let counted = if is_removed { forms.clone() } else { String::new() };

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use memmap2::{Mmap, MmapMut};
 
 use super::flow::{DONE, SIDE_EXIT};
-use super::generate::{Generated, Sizes};
-use super::kernel::RunError;
+use super::generate::Generated;
+use super::kernel::{RunError, Sizes};
 use crate::numeric::Routine;
 
 /// A native function; see `flow` for the meaning of the parameters.

@@ -11,6 +11,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use super::Schedule;
 use super::flow::{self, Entries};
+use super::kernel::Sizes;
 use super::layout::Layout;
 use super::lower::{Lowering, Signatures, Values};
 use super::memory::Pointers;
@@ -27,16 +28,6 @@ pub(super) struct Generated {
     sizes: Sizes,
     /// The routines that the functions call, which must outlive them.
     routines: Vec<Arc<Routine>>,
-}
-
-/// The sizes of the buffers that the functions read and write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sizes {
-    pub(super) active: usize,
-    pub(super) inactive: usize,
-    pub(super) constants: usize,
-    pub(super) scratch: usize,
-    pub(super) outputs: usize,
 }
 
 impl Generated {

@@ -1,6 +1,16 @@
 //! The kernel: native code with its data, an owning and safe value.
 
-use super::code::Code;
+use super::native::Code;
+
+/// The sizes of the buffers that the functions read and write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    pub(super) active: usize,
+    pub(super) inactive: usize,
+    pub(super) constants: usize,
+    pub(super) scratch: usize,
+    pub(super) outputs: usize,
+}
 
 /// The reason why a kernel has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

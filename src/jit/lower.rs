@@ -55,7 +55,7 @@ impl Signatures {
         })
     }
 
-    /// That of [`RUN`].
+    /// The signature of [`RUN`].
     fn of_routine(&mut self, builder: &mut FunctionBuilder<'_>) -> SigRef {
         *self.of_routines.get_or_insert_with(|| {
             let mut signature = Signature::new(self.convention);

@@ -7,17 +7,29 @@
 //! | cuts | (by the caller, from `sequence`) | positions where a new function begins |
 //! | plan | `plan`, `uses`, `slots` | basic blocks of `Step`s with registers and spill slots |
 //! | lowering | `flow`, `lower`, `memory`, `math`, `generate` | Cranelift functions |
-//! | code | `code`, `kernel` | executable memory and its safe interface |
+//! | code | `native`, `code`, `kernel` | executable memory and its safe interface |
 
+// The files that know Cranelift; without the feature `jit`, `native` has no code to run.
+#[cfg(feature = "jit")]
 mod code;
+#[cfg(feature = "jit")]
 mod flow;
+#[cfg(feature = "jit")]
 mod generate;
+#[cfg(feature = "jit")]
+mod lower;
+#[cfg(feature = "jit")]
+mod memory;
+#[cfg(feature = "jit")]
+mod native;
+#[cfg(not(feature = "jit"))]
+#[path = "no_native.rs"]
+mod native;
+
 mod hot;
 mod kernel;
 mod layout;
-mod lower;
 mod math;
-mod memory;
 mod operands;
 mod order;
 mod plan;
@@ -29,11 +41,6 @@ mod uses;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, OnceLock};
-
-use cranelift_codegen::isa::TargetIsa;
-use cranelift_codegen::settings::{self, Configurable};
-
 use crate::entity::PrimaryMap;
 use crate::ssa::{Block, Graph, Sequence, VerifyError, verify};
 
@@ -44,13 +51,14 @@ use uses::Uses;
 pub use kernel::{Kernel, RunError};
 pub(crate) use layout::MAX_WORDS;
 pub use layout::saved_words;
+pub(crate) use native::require_host;
 
 /// The reason why a graph was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
     /// Cranelift has no native back end for this host.
-    #[error("this host has no native compiler: {reason}")]
+    #[error("this host has no native compiler, so the tape serves: {reason}")]
     Host {
         /// The message of Cranelift.
         reason: String,
@@ -66,14 +74,15 @@ pub enum CompileError {
     },
     /// The saved values of loops do not fit into a scratch buffer.
     #[error(
-        "the loops save {words} numbers for the reverse sweep, more than a scratch buffer holds"
+        "the loops save {words} numbers for the reverse sweep, more than a scratch buffer holds; lower \
+         Limits::saved_values"
     )]
     Scratch {
         /// The least number of words that they take.
         words: u64,
     },
     /// The code generator failed.
-    #[error("the code generator failed: {reason}")]
+    #[error("the code generator failed, please report this: {reason}")]
     Generator {
         /// The message of the code generator.
         reason: String,
@@ -187,37 +196,10 @@ impl Schedule<'_> {
         if words > MAX_SIZE {
             return Err(CompileError::Scratch { words: words as u64 });
         }
-        let generated = generate::generate(self, &plan, &*host_isa()?)
-            .map_err(|reason| CompileError::Generator { reason })?;
-        let code_bytes = generated.bytes();
-        let code = code::Code::new(generated).map_err(|error| CompileError::Generator {
-            reason: format!("no executable pages: {error}"),
-        })?;
+        let (code, code_bytes) = native::compile(self, &plan)?;
         Ok(Kernel { code, constants: plan.constants, code_bytes })
     }
 }
 
 /// The largest index whose byte offset in a buffer of `f64` fits 31 bits.
 const MAX_SIZE: usize = (i32::MAX / 8) as usize;
-
-/// The instruction set of this host, which is constant.
-fn host_isa() -> Result<Arc<dyn TargetIsa>, CompileError> {
-    static HOST: OnceLock<Result<Arc<dyn TargetIsa>, String>> = OnceLock::new();
-    let host = HOST.get_or_init(|| {
-        let mut flags = settings::builder();
-        let options = [
-            // The graph is simplified, and the plan has assigned registers.
-            ("opt_level", "none"),
-            ("regalloc_algorithm", "backtracking"),
-            ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
-            ("unwind_info", "false"),
-            ("is_pic", "false"),
-        ];
-        for (name, value) in options {
-            flags.set(name, value).map_err(|error| error.to_string())?;
-        }
-        let isa = cranelift_native::builder()?;
-        isa.finish(settings::Flags::new(flags)).map_err(|error| error.to_string())
-    });
-    host.clone().map_err(|reason| CompileError::Host { reason })
-}

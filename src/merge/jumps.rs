@@ -56,7 +56,7 @@ impl PathSharing<'_> {
             let (_, other) = targets.iter().copied().find(|(known, _)| *known == target)?;
             return self.outer_exit(from, exit, to, (target, other));
         }
-        // The loop around two iterations.
+        // Both instances are iterations of one loop.
         if from == to {
             return Some(exit);
         }

@@ -27,8 +27,8 @@
 //! A region is excluded from merging if a variable cannot be carried out of it, or if a value
 //! computed in it is used outside without being carried. Its events are then treated like code
 //! without regions. The tree is cleared, because it was built under the assumption that the region
-//! is merged. If a trace contradicts shared paths, the function need not have hidden state: the
-//! tree is cleared, and the regions that the trace was in are excluded from sharing.
+//! is merged. A trace that contradicts shared paths is no proof of hidden state: the tree is
+//! cleared, and the regions that the trace was in are excluded from sharing.
 
 mod buffers;
 mod emit;
@@ -103,13 +103,19 @@ pub enum MergeError {
         at: Place,
     },
     /// The graph has the largest allowed number of paths.
-    #[error("the function has more than {limit} paths (Limits::paths)")]
+    #[error(
+        "the function has more than {limit} paths (Limits::paths); annotate it with \
+         `#[phigrad::traced]`, or choose with `Var::select`"
+    )]
     TooManyPaths {
         /// The limit.
         limit: usize,
     },
     /// The graph has the largest allowed number of nodes.
-    #[error("all paths of the function together have more than {limit} steps (Limits::nodes)")]
+    #[error(
+        "all paths of the function together have more than {limit} steps (Limits::nodes); annotate \
+         it with `#[phigrad::traced]`"
+    )]
     TooManyNodes {
         /// The limit.
         limit: usize,
@@ -152,10 +158,13 @@ pub enum UnmergedReason {
         to: Place,
     },
     /// Some paths to the region allow for a single path through it, others for several.
-    #[error("the number of its paths depends on the path that leads to it")]
+    #[error(
+        "the number of its paths depends on the path that leads to it; annotate the function that \
+         calls this one, too"
+    )]
     DependsOnContext,
     /// The function ended in the region.
-    #[error("the function ended inside it")]
+    #[error("the function ended inside it, as by a panic")]
     EndsInside,
 }
 

@@ -1,5 +1,5 @@
-//! Where primitives are defined, which tests draw operands from, and where
-//! they are singular, which decides what may be rounded otherwise.
+//! The domains of primitives, from which tests draw operands, and their singularities, whose
+//! operands keep their bits in kernels.
 
 use super::{Op, smoothness};
 

@@ -394,7 +394,7 @@ primitives! {
     }
     /// 1 where `a` and `b` have the same bits or are both NaN: the guard of an escaped value.
     Same "same" {
-        // What sign and payload a NaN has is not defined, so none is another.
+        // Sign and payload of a NaN are not specified, so all NaNs are equal here.
         meaning: truth(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()));
         latency: 8; flags: Comparison, Commutes; lowering: Instructions;
         a: Real, Singular, none;

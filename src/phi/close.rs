@@ -178,7 +178,7 @@ fn exits(applied: &mut Vec<Applied>) {
         applied.iter().filter(is_exit).map(|formula| formula.at.clone()).collect();
     let others = known.len();
     for formula in applied.iter() {
-        if formula.rule >= Rule::C5 && !known.contains(&formula.at) {
+        if formula.rule.is_about_loops() && !known.contains(&formula.at) {
             known.push(formula.at.clone());
         }
     }

@@ -51,6 +51,11 @@ pub enum Rule {
 }
 
 impl Rule {
+    /// True if the rule is one of C5 to C9, about the value of a loop after its last iteration.
+    pub(crate) fn is_about_loops(self) -> bool {
+        matches!(self, Rule::C5 | Rule::C6 | Rule::C7 | Rule::C8 | Rule::C9)
+    }
+
     /// The formula, as in the paper.
     pub fn formula(self) -> &'static str {
         match self {

@@ -317,9 +317,9 @@ pub(crate) fn is_worth_closing<'a>(
     is_less(routines.map(affine_power).sum(), loop_time(graph, region, Iteration::with_sweep))
 }
 
-/// As [`is_worth_closing`] after a loop that stays to find its trip count: the closed forms
-/// replace its reverse sweep. Unless it `is_counted`, half of the largest trip count is assumed.
-pub(crate) fn is_worth_closing_after<'a>(
+/// As [`is_worth_closing`] for a loop that is kept only to compute its trip count: the closed
+/// forms replace its reverse sweep. Unless it `is_counted`, half of the largest trip count is assumed.
+pub(crate) fn is_worth_closing_exit_loop<'a>(
     graph: &Graph,
     region: Region,
     is_counted: bool,

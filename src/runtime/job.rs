@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::profile::{ClosedForms, GraphVersion, Profile};
 use super::report::KernelReport;
 use super::specialisation::{Installed, Specialisation};
+use crate::jit::require_host;
 use crate::pipeline::Options;
 use crate::pipeline::{Coarsened, Primal, coarsen, primal};
 use crate::pipeline::{Purpose, Refusal};
@@ -60,7 +61,10 @@ impl Job {
             }
             let (primal, shared) = made.get_or_insert_with(|| {
                 let start = Instant::now();
-                let primal = catch_panic(|| primal(&self.graph, options));
+                let primal = catch_panic(|| {
+                    require_host()?;
+                    primal(&self.graph, options)
+                });
                 if let Ok(primal) = &primal {
                     self.note_closed_forms(primal);
                 }

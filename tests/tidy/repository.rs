@@ -243,7 +243,7 @@ fn private_words(path: &str, text: &str) -> Vec<String> {
 
 /// Docs of items begin with a noun or a verb.
 fn beginnings(path: &str, text: &str) -> Vec<String> {
-    const QUESTIONS: [&str; 5] = ["What", "Whether", "How", "Where", "Why"];
+    const QUESTIONS: [&str; 8] = ["What", "Whether", "How", "Where", "Why", "Which", "When", "Who"];
     let mut before = "";
     let mut found = Vec::new();
     for (number, line) in text.lines().map(str::trim_start).enumerate() {

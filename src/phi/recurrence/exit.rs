@@ -1,6 +1,6 @@
 //! Loops with a data-dependent exit, or with guards, whose state is an affine recurrence.
 //!
-//! The loop stays to find its trip count and to check the guards; it is not differentiated. The
+//! The loop is kept only to compute its trip count and to check the guards; it is not differentiated. The
 //! derivatives are those of the closed form for that trip count. The exit φs are computed from the
 //! state at the head of the last iteration, by copies of the steps of the loop:
 //!
@@ -111,7 +111,7 @@ pub(super) fn closed(
     let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
     // A loop with guards alone has a constant trip count.
     let is_counted = closing.exits.len() == 1 && trip_count(graph, region, body.again).is_some();
-    match always || cost::is_worth_closing_after(graph, region, is_counted, routines) {
+    match always || cost::is_worth_closing_exit_loop(graph, region, is_counted, routines) {
         true => Ok(closing),
         false => Err(RecurrenceReason::Cost),
     }
