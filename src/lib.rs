@@ -103,7 +103,7 @@ mod trace;
 mod validate;
 
 pub use explain::Explanation;
-pub use flow::Carry;
+pub use flow::{Carrier, Carry};
 /// Derives [`trait@Carry`] for a struct or an enum, field by field; type
 /// parameters get the bound. The type is plain (holds no mutable reference and no
 /// cell) if all its fields are. Of mutually recursive types one needs an

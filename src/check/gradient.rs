@@ -27,9 +27,14 @@ use crate::trace::Var;
 /// wrong[1] += 1e-4;
 /// let error = check.gradient(|x| f.eval(x), &[0.3, 2.0], &wrong).unwrap_err();
 /// assert!(matches!(error, GradientError::Mismatch { .. }));
+///
+/// let mut thorough = GradientCheck::default();
+/// thorough.directions = 32;
+/// thorough.recorded(&f, &[0.3, 2.0])?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct GradientCheck {
     /// The number of directions.
     pub directions: usize,

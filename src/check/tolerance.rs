@@ -2,6 +2,7 @@
 
 /// A bound on the difference of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Tolerance {
     /// The relative part, a factor of the larger of the two.
     pub relative: f64,

@@ -17,8 +17,7 @@ use crate::trace::Var;
 /// it, or implement it like this:
 ///
 /// ```
-/// use phigrad::flow::Carrier;
-/// use phigrad::{Carry, Var};
+/// use phigrad::{Carrier, Carry, Var};
 ///
 /// struct Momentum {
 ///     steps: usize,

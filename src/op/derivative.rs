@@ -46,7 +46,7 @@ pub trait Algebra {
     fn apply<const N: usize>(&mut self, op: Op, args: [Self::Value; N]) -> Self::Value;
 }
 
-/// The algebra of plain numbers. For an example see [`contribution`].
+/// The algebra of plain numbers. For an example see [`contribution`](super::contribution).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Numbers;
 

@@ -27,6 +27,16 @@ pub enum Purpose {
     ValueAndGradient,
 }
 
+impl core::fmt::Display for Purpose {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Purpose::Value => "value",
+            Purpose::Gradient => "gradient",
+            Purpose::ValueAndGradient => "value and gradient",
+        })
+    }
+}
+
 impl Purpose {
     pub(crate) const ALL: [Purpose; 3] =
         [Purpose::Value, Purpose::Gradient, Purpose::ValueAndGradient];

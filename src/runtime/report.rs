@@ -20,7 +20,7 @@ use crate::ssa::Place;
 /// f.compile()?;
 /// for kernel in &f.report().kernels {
 ///     assert_eq!((kernel.active, kernel.inactive, kernel.paths), (2, 0, 1));
-///     println!("{:?}: {} bytes", kernel.purpose, kernel.bytes);
+///     println!("{}: {} bytes", kernel.purpose, kernel.bytes);
 /// }
 /// # Ok::<(), phigrad::Error>(())
 /// ```
@@ -140,7 +140,7 @@ impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Waiting { active, inactive, purpose, replaces, wait } = self;
         let which = if *replaces { "newer kernel" } else { "kernel" };
-        write!(f, "a {which} {purpose:?} for {active}+{inactive} inputs ")?;
+        write!(f, "a {which} for the {purpose} of {active}+{inactive} inputs ")?;
         match wait {
             Wait::Compiling => write!(f, "is being compiled"),
             Wait::Cold { recorded, needed } => {
@@ -262,7 +262,7 @@ impl fmt::Display for Report {
         for kernel in &self.kernels {
             writeln!(
                 f,
-                "kernel {:?} for {}+{} inputs: {}, {} from {}, {}, {:.3} ms",
+                "kernel for the {} of {}+{} inputs: {}, {} from {}, {}, {:.3} ms",
                 kernel.purpose,
                 kernel.active,
                 kernel.inactive,
@@ -275,7 +275,7 @@ impl fmt::Display for Report {
             if kernel.recomputed > 0 {
                 writeln!(
                     f,
-                    "kernel {:?} has checkpoints: it saves {} numbers and computes {} loops again",
+                    "kernel for the {} has checkpoints: it saves {} numbers and computes {} loops again",
                     kernel.purpose, kernel.saved_values, kernel.recomputed
                 )?;
             }

@@ -380,5 +380,5 @@ fn everything_public_has_a_debug_form() {
         assert!(form.starts_with(start), "{form}");
     }
     let report = f.report().to_string();
-    assert!(report.contains("kernel Gradient for 2+0 inputs: 1 path,"), "{report}");
+    assert!(report.contains("kernel for the gradient of 2+0 inputs: 1 path,"), "{report}");
 }

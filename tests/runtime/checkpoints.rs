@@ -29,7 +29,8 @@ fn kernels<F: Fn(&[Var]) -> Var + Copy>(
     assert_eq!(report.refusals, []);
     assert!(report.kernels.iter().all(|kernel| kernel.saved_values <= numbers as u64), "{report}");
     let gradient = report.kernels.iter().find(|kernel| kernel.purpose == Purpose::Gradient);
-    let is_reported = report.to_string().contains("kernel Gradient has checkpoints: it saves");
+    let is_reported =
+        report.to_string().contains("kernel for the gradient has checkpoints: it saves");
     assert_eq!(is_reported, gradient.unwrap().recomputed > 0, "{report}");
     report.kernels
 }

@@ -115,7 +115,7 @@ fn the_report_has_kernels_that_are_due() {
     let cold = |recorded, needed| Wait::Cold { recorded, needed };
     assert_eq!(waits(&f), [(Purpose::Gradient, false, cold(2, 9))]);
     let text = f.report().to_string();
-    let line = "a kernel Gradient for 1+0 inputs waits for 9 recorded events, 2 so far";
+    let line = "a kernel for the gradient of 1+0 inputs waits for 9 recorded events, 2 so far";
     assert!(text.contains(line), "{text}");
     for _ in 0..4 {
         f.grad(&[2.0]).unwrap();

@@ -88,7 +88,8 @@ fn ordinary_values_and_gradients_are_those_of_closed_forms() {
 #[test]
 fn ordinary_gradients_agree_with_differences() {
     let mut random = Random::new(2);
-    let check = GradientCheck { step: 1e-3, ..GradientCheck::default() };
+    let mut check = GradientCheck::default();
+    check.step = 1e-3;
     for op in recorded() {
         let confirmed = (0..10).filter(|_| {
             let x = ordinary(op, &mut random);
@@ -112,7 +113,8 @@ fn ordinary_gradients_agree_with_differences() {
 #[test]
 fn ordinary_second_derivatives_agree_with_differences_of_gradients() {
     let mut random = Random::new(3);
-    let check = GradientCheck { step: 1e-3, ..GradientCheck::default() };
+    let mut check = GradientCheck::default();
+    check.step = 1e-3;
     for op in recorded() {
         let confirmed = (0..10).filter(|_| {
             let point = ordinary(op, &mut random);
