@@ -145,9 +145,9 @@ fn every_refusal_has_its_message() {
         (Refusal::Path(MergeError::TooManyNodes { limit: 7 }), "more than 7 steps (Limits::nodes)"),
         (
             Refusal::Compile(CompileError::Host { reason: reason() }),
-            "no native compiler: the reason",
+            "the tape serves: the reason",
         ),
-        (Refusal::Compile(CompileError::Generator { reason: reason() }), "failed: the reason"),
+        (Refusal::Compile(CompileError::Generator { reason: reason() }), "please report this: the reason"),
         (Refusal::Compile(CompileError::TooLarge { size: 7 }), "7 nodes or outputs"),
         (Refusal::Compile(CompileError::Scratch { words: 7 }), "save 7 numbers"),
         (Refusal::Panicked, "please report this"),
