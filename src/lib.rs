@@ -227,8 +227,8 @@ pub use phigrad_macros::Carry;
 /// - A variable must not be borrowed where it is handed over. If a borrow that the
 ///   macro has not recognised is still in use, or if the type of a variable is
 ///   inferred from later code and does not implement `Carry`, the function does
-///   not compile. Name the variable in `#[traced(opaque(variable))]`: it is then
-///   opaque and is not accessed.
+///   not compile. Name the variable that holds the borrow in
+///   `#[traced(opaque(variable))]`: it is then opaque and is not accessed.
 ///
 /// ```
 /// use phigrad::{Tape, Var, traced};

@@ -17,7 +17,7 @@ const MAX_VALUES: usize = 8;
 /// `graph` as a program. Inputs are x₀, x₁, …, inactive ones d₀, d₁, …; terms that are large or
 /// used several times have names. Long programs are truncated.
 pub fn program(graph: &Graph) -> Notation {
-    Writer::new(&NodeNames::new(graph)).write_graph(&[]).notation()
+    Writer::new(&NodeNames::new(graph)).write_graph(None).notation()
 }
 
 /// The outputs of `graph`, the derivatives by its active inputs, as a program; the number of its
@@ -27,7 +27,7 @@ pub(super) fn gradient(graph: &Graph) -> Result<Notation, usize> {
     let numbers = graph.returned_outputs().take_while(|&number| graph.is_active(number));
     let output_names: Vec<String> =
         numbers.map(|number| format!("∂f/∂{}", input(graph, number))).collect();
-    let writer = Writer::new(&reader).write_graph(&output_names);
+    let writer = Writer::new(&reader).write_graph(Some(&output_names));
     match writer.lines.len() + writer.omitted {
         length if length > MAX_GRADIENT_LINES => Err(length),
         _ => Ok(writer.notation()),
@@ -61,17 +61,17 @@ struct Writer<'a, 'g> {
     lines: Vec<(usize, String)>,
     /// The number of omitted lines.
     omitted: usize,
-    /// The names of the outputs; if empty, they are returned.
-    output_names: &'a [String],
+    /// The names of the outputs that are not elements of arrays; `None` if all are returned.
+    output_names: Option<&'a [String]>,
 }
 
 impl<'a, 'g> Writer<'a, 'g> {
     fn new(reader: &'a NodeNames<'g>) -> Self {
-        Writer { reader, lines: Vec::new(), omitted: 0, output_names: &[] }
+        Writer { reader, lines: Vec::new(), omitted: 0, output_names: None }
     }
 
     /// The lines of the whole graph.
-    fn write_graph(mut self, output_names: &'a [String]) -> Self {
+    fn write_graph(mut self, output_names: Option<&'a [String]>) -> Self {
         self.output_names = output_names;
         self.block(self.reader.graph.root(), 0, None);
         for &array in &self.reader.tables {
@@ -117,14 +117,14 @@ impl<'a, 'g> Writer<'a, 'g> {
         }
         data.items.iter().for_each(|item| self.item(item, depth));
         match &data.end {
-            End::Return(values) => match tree {
-                Some(region) => self.pass_on(region, values, depth),
-                None if self.output_names.is_empty() => {
+            End::Return(values) => match (tree, self.output_names) {
+                (Some(region), _) => self.pass_on(region, values, depth),
+                (None, None) => {
                     let values = self.list(values);
                     self.line(depth, format!("return {values}"));
                 }
-                None => {
-                    for (output_name, &value) in self.output_names.iter().zip(values) {
+                (None, Some(output_names)) => {
+                    for (output_name, &value) in output_names.iter().zip(values) {
                         self.line(depth, format!("{output_name} = {}", self.reader.text(value)));
                     }
                     // Derivatives that are elements of arrays.

@@ -142,7 +142,10 @@ pub struct UnmergedRegion {
 #[non_exhaustive]
 pub enum UnmergedReason {
     /// A variable that changes in the region cannot be carried out of it.
-    #[error("`{name}` changes in it, and its type does not implement `Carry`; derive it")]
+    #[error(
+        "`{name}` is used in it and cannot be carried out of it: its type does not implement `Carry` \
+         (derive it, or bound the type parameter by it), or it is borrowed there"
+    )]
     Opaque {
         /// The name of the variable.
         name: &'static str,

@@ -23,7 +23,7 @@ macro_rules! primitives {
         /// # Examples
         ///
         /// ```
-        /// use phigrad::internals::op::Op;
+        /// use phigrad::report::Op;
         ///
         /// assert_eq!((Op::Atan2.name(), Op::Atan2.arity()), ("atan2", 2));
         /// assert!(Op::ALL.iter().all(|op| Op::from_name(op.name()) == Some(*op)));
@@ -42,7 +42,7 @@ macro_rules! primitives {
                 match self { $(Op::$variant => $name),* }
             }
 
-            /// The number of operands, 1 to [`MAX_ARITY`](super::MAX_ARITY).
+            /// The number of operands, 1 to 3.
             #[inline(always)]
             pub const fn arity(self) -> usize {
                 match self { $(Op::$variant => [$(operand_number!($operand)),+].len()),* }
@@ -53,7 +53,7 @@ macro_rules! primitives {
             /// # Examples
             ///
             /// ```
-            /// use phigrad::internals::op::Op;
+            /// use phigrad::report::Op;
             ///
             /// assert_eq!(Op::from_name("mul_add"), Some(Op::MulAdd));
             /// assert_eq!(Op::from_name("fma"), None);

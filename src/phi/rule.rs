@@ -11,7 +11,7 @@ use crate::ssa::Place;
 /// # Examples
 ///
 /// ```
-/// use phigrad::internals::phi::Rule;
+/// use phigrad::report::Rule;
 ///
 /// assert_eq!(Rule::C6.to_string(), "C6");
 /// assert_eq!(Rule::C6.formula(), "L^n< d = a·φ_L(p, d) + b > gives a^n·p + b·Σ_{j<n} a^j");

@@ -60,7 +60,15 @@ macro_rules! truncated {
 }
 
 impl ToPrimitive for Var {
-    truncated!(to_i64 i64, to_u64 u64, to_i128 i128, to_u128 u128);
+    truncated!(
+        to_isize isize, to_i8 i8, to_i16 i16, to_i32 i32, to_i64 i64, to_i128 i128,
+        to_usize usize, to_u8 u8, to_u16 u16, to_u32 u32, to_u64 u64, to_u128 u128
+    );
+
+    #[track_caller]
+    fn to_f32(&self) -> Option<f32> {
+        self.value().to_f32()
+    }
 
     #[track_caller]
     fn to_f64(&self) -> Option<f64> {

@@ -375,6 +375,12 @@ fn derivatives_by_consecutive_inputs_are_one_line() {
     let gradient = f.explain().unwrap().gradient.unwrap();
     assert!(gradient.text.contains("S₁ is an array of sums that start with 0"), "{gradient}");
     assert!(gradient.text.ends_with("\n∂f/∂x₁, …, ∂f/∂x₉₉ = S₁"), "{gradient}");
+
+    // All partials are elements of the array.
+    let f = Tape::record(|x: &[Var]| x.iter().fold(Var::from(0.0), |sum, v| sum + v.sin() * 2.0));
+    f.grad(&[0.5; 40]).unwrap();
+    let gradient = f.explain().unwrap().gradient.unwrap();
+    assert!(gradient.text.ends_with("\n∂f/∂x₀, …, ∂f/∂x₃₉ = S₁"), "{gradient}");
     assert!(is_latex(&gradient.latex), "{}", gradient.latex);
 }
 
