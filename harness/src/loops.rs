@@ -2,8 +2,7 @@
 #![allow(clippy::needless_range_loop, reason = "they are written as users write them")]
 
 use phigrad::Var;
-
-use crate::straight_line::Random;
+use phigrad::internals::Random;
 
 /// The function of a program.
 pub type Function = dyn Fn(&[Var]) -> Var + Send + Sync;
@@ -23,8 +22,9 @@ const DATA: usize = 200;
 
 /// All of them, always with the same data.
 pub fn programs() -> Vec<Program> {
-    let random = &mut Random(7 << 40);
-    let mut draw = |count: usize| -> Vec<f64> { (0..count).map(|_| random.unit() - 0.5).collect() };
+    let random = &mut Random::new(7 << 40);
+    let mut draw =
+        |count: usize| -> Vec<f64> { (0..count).map(|_| random.uniform(0.0, 1.0) - 0.5).collect() };
     let (u, v, w, noise) = (draw(DATA), draw(DATA), draw(DATA), draw(DATA));
     let (inner, means, outer) = (draw(5 * (64 + 64 * 63 / 2)), draw(6), draw(16));
     let labels: Vec<f64> = u.iter().map(|u| f64::from(u8::from(*u > 0.1))).collect();

@@ -5,6 +5,8 @@
 //! the inputs stay in a sane range at the base point, so that neither results
 //! nor gradients overflow or vanish, however long the program is.
 
+use phigrad::internals::Random;
+
 use crate::programs::Scalar;
 
 /// Inputs of every program.
@@ -40,7 +42,7 @@ pub struct StraightLine {
 impl StraightLine {
     /// The program of that many operations.
     pub fn new(operations: usize) -> StraightLine {
-        let mut random = Random(0);
+        let mut random = Random::new(0);
         // Each value at the base point, with the sum of the absolute values of
         // its derivatives by the inputs.
         let mut values: Vec<(f64, f64)> = base_point().into_iter().map(|x| (x, 1.0)).collect();
@@ -127,28 +129,6 @@ fn yields(step: Step, values: &[(f64, f64)]) -> (f64, f64) {
         Step::Sqrt(a) => (values[a].0.sqrt(), 0.5 * values[a].1 / values[a].0.sqrt()),
         Step::Sin(a) => (values[a].0.sin(), values[a].1 * values[a].0.cos().abs()),
         Step::Tap => values.last().copied().unwrap_or_default(),
-    }
-}
-
-/// SplitMix64: small, and the same everywhere.
-pub struct Random(pub u64);
-
-impl Random {
-    /// A number below `bound`.
-    fn below(&mut self, bound: usize) -> usize {
-        (self.bits() % bound as u64) as usize
-    }
-
-    /// A number in [0, 1).
-    pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 

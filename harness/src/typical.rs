@@ -2,9 +2,8 @@
 //! kernels serve them.
 #![allow(clippy::needless_range_loop, reason = "they are written as users write them")]
 
+use phigrad::internals::Random;
 use phigrad::{Var, traced};
-
-use crate::straight_line::Random;
 
 /// The function of a program.
 pub type Function = dyn Fn(&[Var]) -> Var + Send + Sync;
@@ -23,9 +22,9 @@ pub struct Typical {
 
 /// All of them, always with the same data.
 pub fn programs() -> Vec<Typical> {
-    let random = &mut Random(1 << 40);
+    let random = &mut Random::new(1 << 40);
     let mut table = |rows: usize, columns: usize| -> Vec<Vec<f64>> {
-        (0..rows).map(|_| (0..columns).map(|_| random.unit()).collect()).collect()
+        (0..rows).map(|_| (0..columns).map(|_| random.uniform(0.0, 1.0)).collect()).collect()
     };
     let (draws, houses, loads) = (table(20, 12), table(40, 2), table(1, 30));
     let (gaps, curves, points) = (table(25, 2), table(2, 12), table(30, 2));

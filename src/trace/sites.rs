@@ -196,6 +196,7 @@ fn address(site: &Cell<Site>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     /// Different sites.
     #[rustfmt::skip]
@@ -211,11 +212,8 @@ mod tests {
         // Several periods, two with a shorter border, and no period.
         let kinds: [&dyn Fn(usize) -> usize; 5] =
             [&|_| 3, &|i| i % 4, &|i| i % 5, &|i| [0, 1, 0, 2, 0, 1, 0][i % 7], &|i| i * i / 3 % 8];
-        let mut state = 1u64;
-        let mut random = |below: usize| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) as usize % below
-        };
+        let mut random = Random::new(1);
+        let mut random = |count: usize| random.below(count);
         for _ in 0..300 {
             let (mut sites, mut expected) = (Sites::new(), Vec::new());
             sites.push_repeated(places[7], random(2) * SHORT + random(3));

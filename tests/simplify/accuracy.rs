@@ -5,6 +5,7 @@ use crate::common::double_double::DoubleDouble;
 use crate::common::functions::Real;
 use crate::common::numbers::Dual;
 use crate::common::ulp::{neighbours, ulp};
+use phigrad::internals::Random;
 use phigrad::{Recorded, Tape, Var};
 
 /// A formula, an equal form that does not cancel, and the points at which it is tested.
@@ -62,18 +63,14 @@ fn unit() -> Vec<Vec<f64>> {
 fn mixed(count: usize) -> Vec<Vec<f64>> {
     let sizes =
         [0.0, 1e-9, 0.1, 0.3, 1.0, 1.0 + 1e-9, 3.0, 30.0, 300.0, 690.0, 709.0, 800.0, 2000.0];
-    let mut random = 12345u64;
-    let mut next = move || {
-        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        random >> 33
-    };
+    let mut random = Random::new(12345);
     let mut all = Vec::new();
     for _ in 0..150 {
         all.push(
             (0..count)
                 .map(|_| {
-                    let size = sizes[(next() % sizes.len() as u64) as usize];
-                    if next() % 2 == 0 { size } else { -size }
+                    let size = random.pick(&sizes);
+                    if random.chance(0.5) { size } else { -size }
                 })
                 .collect::<Vec<f64>>(),
         );

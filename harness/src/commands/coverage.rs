@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
+use phigrad::internals::Random;
 use phigrad::report::DecisionReport;
 use phigrad::{Numerics, Recorded, Report, Var, traced};
 use serde::Serialize;
@@ -17,7 +18,6 @@ use crate::error::Error;
 use crate::json::JsonFile;
 use crate::programs::{Program, Scalar, cart_pole, hmc, qwop};
 use crate::progress;
-use crate::straight_line::Random;
 use crate::table::{number, write_table};
 use crate::typical::{self, Function};
 use crate::vectors;
@@ -163,8 +163,8 @@ fn log_sum<T: Scalar>(m: T) -> T {
 
 /// The posterior of HMC on data that reach beyond its overflow branch.
 fn flipping_rows() -> Subject {
-    let mut random = Random(1);
-    let x: Vec<f64> = (0..2 * ROWS).map(|_| 100.0 * random.unit() - 20.0).collect();
+    let mut random = Random::new(1);
+    let x: Vec<f64> = (0..2 * ROWS).map(|_| 100.0 * random.uniform(0.0, 1.0) - 20.0).collect();
     let y: Vec<f64> = (0..ROWS).map(|row| (row % 2) as f64).collect();
     let function = move |beta: &[Var]| hmc::log_posterior(beta, &x, &y, log_sum);
     let (center, radius) = (vec![-0.8, -0.5], 0.5);
@@ -224,9 +224,9 @@ fn side_exits(counts: &[Count]) -> Vec<SideExitCount> {
 /// Points around that of a subject.
 fn points(subject: &Subject, seed: u64) -> impl FnMut() -> Vec<f64> {
     // Seeds that are close make numbers that have nothing to do with one another.
-    let mut random = Random(2 + seed);
+    let mut random = Random::new(2 + seed);
     move || {
-        let moved = |x: &f64| x + subject.radius * (2.0 * random.unit() - 1.0);
+        let moved = |x: &f64| x + subject.radius * (2.0 * random.uniform(0.0, 1.0) - 1.0);
         subject.center.iter().map(moved).collect()
     }
 }
