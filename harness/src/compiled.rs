@@ -1,4 +1,4 @@
-//! Recordings that compile only when told to, and proof that what was meant to
+//! Recordings that compile only when told to, and the check that what was meant to
 //! run in a kernel did.
 
 use phigrad::report::KernelReport;

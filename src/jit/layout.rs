@@ -10,7 +10,7 @@
 use smallvec::SmallVec;
 
 use super::CompileError;
-use super::operands::{for_each_use, is_gathered, operands};
+use super::operands::{for_each_use, is_copied, operands};
 use crate::entity::PrimaryMap;
 use crate::ssa::{Array, ArrayData, Block, Call, CallData, Def, Graph, Item, Nest, Node, Region};
 
@@ -56,7 +56,7 @@ pub(super) struct Layout {
     loop_trajectories: PrimaryMap<Region, Option<u32>>,
     pub(super) arrays: PrimaryMap<Array, ArraySource>,
     /// The arrays that are copied to the buffer before each loop.
-    pub(super) gathered: PrimaryMap<Region, Vec<Array>>,
+    pub(super) copied: PrimaryMap<Region, Vec<Array>>,
     /// The elements whose array is copied just before them.
     pub(super) gathers: Vec<Node>,
     pub(super) constants: Vec<f64>,
@@ -120,7 +120,7 @@ impl Layout {
             node_trajectories: PrimaryMap::filled(None, graph.nodes.len()),
             loop_trajectories: PrimaryMap::filled(None, graph.regions.len()),
             arrays: PrimaryMap::new(),
-            gathered: PrimaryMap::filled(Vec::new(), graph.regions.len()),
+            copied: PrimaryMap::filled(Vec::new(), graph.regions.len()),
             gathers: Vec::new(),
             constants: Vec::new(),
             calls: PrimaryMap::filled(Words::default(), graph.calls.len()),
@@ -289,9 +289,9 @@ impl Layout {
     }
 
     fn place_arrays(&mut self, graph: &Graph) -> Result<(), CompileError> {
-        let mut gathered = PrimaryMap::filled(false, graph.arrays.len());
+        let mut copied = PrimaryMap::filled(false, graph.arrays.len());
         for access in graph.accesses.values() {
-            gathered[access.array] |= is_gathered(graph, access);
+            copied[access.array] |= is_copied(graph, access);
         }
         for (array, data) in graph.arrays.iter() {
             let source = match data {
@@ -312,7 +312,7 @@ impl Layout {
                 &ArrayData::Outputs { first, .. } => ArraySource::Outputs(first),
                 ArrayData::Nodes(nodes) => match inputs_in_progression(graph, nodes) {
                     Some(source) => source,
-                    None if gathered[array] => {
+                    None if copied[array] => {
                         ArraySource::Scratch(self.allocate(nodes.len() as u64)?)
                     }
                     // Only constant indices are read, without memory.
@@ -331,7 +331,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Finds for each element of a gathered array where the array is copied: before the outermost
+    /// Finds for each element of a copied array the block of the copy: before the outermost
     /// loop in which its nodes do not change.
     fn place_gathers(&mut self, graph: &Graph) {
         let mut done: Vec<(Region, Array)> = Vec::new();
@@ -339,7 +339,7 @@ impl Layout {
             for item in &graph.blocks[block].items {
                 if let Item::Node(node) = *item
                     && let Def::Element(access) = graph.nodes[node].def
-                    && is_gathered(graph, &graph.accesses[access])
+                    && is_copied(graph, &graph.accesses[access])
                 {
                     let array = graph.accesses[access].array;
                     match self.gather_loop(graph, block, operands(graph, node)) {
@@ -351,7 +351,7 @@ impl Layout {
         }
         done.sort_unstable();
         done.dedup();
-        done.into_iter().for_each(|(region, array)| self.gathered[region].push(array));
+        done.into_iter().for_each(|(region, array)| self.copied[region].push(array));
         self.gathers.sort_unstable();
     }
 

@@ -44,7 +44,7 @@ pub(super) fn known_element(graph: &Graph, node: Node) -> Option<Node> {
 }
 
 /// True if the nodes of the array must be copied to memory for this access.
-pub(super) fn is_gathered(graph: &Graph, access: &AccessData) -> bool {
+pub(super) fn is_copied(graph: &Graph, access: &AccessData) -> bool {
     let ArrayData::Nodes(nodes) = &graph.arrays[access.array] else { return false };
     !access.strides.is_empty() && inputs_in_progression(graph, nodes).is_none()
 }

@@ -88,7 +88,7 @@ pub(super) fn insts(
             Task::Items(block, start) => {
                 match basic_block(graph, block, start, &exports, &mut order) {
                     Some((region, next)) => {
-                        layout.gathered[region].iter().for_each(|&array| order.gather(array));
+                        layout.copied[region].iter().for_each(|&array| order.gather(array));
                         let enter = order.insts.len();
                         order.insts.push(Inst::Enter { region, end: 0 });
                         let root = Task::Items(graph.regions[region].root, 0);

@@ -82,12 +82,12 @@ impl Domain {
 pub(crate) enum Smoothness {
     /// It has a bounded derivative around each number of its domain.
     Smooth,
-    /// Somewhere it or its derivative jumps or grows beyond all bounds.
+    /// Somewhere it or its derivative is discontinuous or unbounded.
     Singular,
 }
 
 /// True if `op` is singular somewhere in operand number `operand`: it or its
-/// derivative jumps there or grows beyond all bounds, so that the least change of
+/// derivative is discontinuous or unbounded there, so that the least change of
 /// the operand may change everything.
 ///
 /// # Examples

@@ -6,7 +6,7 @@ use crate::merge::MergeError;
 /// The reason why the tape serves although the function is hot.
 ///
 /// The gradients are right all the same. A refusal names the limit or the place in the program to
-/// change for a kernel; its `Display` is a sentence for people.
+/// change for a kernel; its `Display` is a readable sentence.
 ///
 /// # Examples
 ///

@@ -7,7 +7,7 @@ use crate::trace::TraceError;
 
 /// The reason why a call has no result.
 ///
-/// Predicates tell the kind of error; the text is for people and may change.
+/// Predicates tell the kind of error; the text may change.
 ///
 /// # Examples
 ///

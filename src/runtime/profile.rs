@@ -160,7 +160,7 @@ impl Profile {
         self.untracked.insert(trace.signature)
     }
 
-    /// True if the graph has grown since the latest compilation for `purpose`.
+    /// True if paths were added to the graph after the latest compilation for `purpose`.
     pub(super) fn is_stale(&self, purpose: Purpose) -> bool {
         self.attempts[purpose as usize].version < self.traces.version()
     }

@@ -54,14 +54,14 @@ fn assert_steady(name: &str, all: usize, work: impl Fn()) {
         work();
         done += 1;
     }
-    let grown = || resident().unwrap_or(usize::MAX).saturating_sub(before);
+    let growth = || resident().unwrap_or(usize::MAX).saturating_sub(before);
     // Threads that still compile may take some time to end.
-    while grown() > SLACK && start.elapsed() < Duration::from_secs(15) {
+    while growth() > SLACK && start.elapsed() < Duration::from_secs(15) {
         std::thread::sleep(Duration::from_millis(100));
     }
-    let grown = grown();
-    eprintln!("{name}: {done} functions in {:?}, grown by {grown} bytes", start.elapsed());
-    assert!(grown <= SLACK, "{name}: grown by {grown} bytes over {done} functions");
+    let growth = growth();
+    eprintln!("{name}: {done} functions in {:?}, growth of {growth} bytes", start.elapsed());
+    assert!(growth <= SLACK, "{name}: growth of {growth} bytes over {done} functions");
     if done * PAGES_OF_A_FUNCTION <= SLACK {
         eprintln!("{name}: too few functions to tell a leak of the code alone");
     }

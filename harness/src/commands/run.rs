@@ -101,7 +101,7 @@ fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
         mean(|row| row.tape_ns / row.kernel_ns),
         mean(|row| row.kernel_ns / row.hand_ns),
     )?;
-    // Kernels use what the processor has; primal and hand what rustc was told.
+    // Kernels use what the processor has; primal and hand the features that rustc was given.
     writeln!(out, "primal and hand are compiled for {}", compiled_features())?;
     Ok(())
 }
