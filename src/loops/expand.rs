@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{
-    Access, AccessData, Array, ArrayData, Block, CallData, Def, End, Graph, Item, Nest, Node,
-    PlaceId, Region,
+    Access, AccessData, Appender, Array, ArrayData, Block, CallData, Def, End, Graph, Item, Nest,
+    Node, PlaceId, Region,
 };
 
 /// `graph` with each of `loops` unrolled; other loops stay. `None` if one of `loops` may end
@@ -43,8 +43,6 @@ pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
     {
         return None;
     }
-    let new = graph.emptied();
-    let inputs = new.input_nodes().map(|(node, number)| (number, node)).collect();
     let mut expand = Expand {
         old: graph,
         nest: Nest::of(graph),
@@ -54,14 +52,9 @@ pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
         saved_nodes: PrimaryMap::filled(Vec::new(), graph.regions.len()),
         saved: HashMap::new(),
         invariant_arrays: HashMap::new(),
-        constants: HashMap::new(),
-        inputs,
-        numbers: HashMap::new(),
-        arrays: HashMap::new(),
-        accesses: HashMap::new(),
         counters,
         tasks: Vec::new(),
-        new,
+        new: Appender::like(graph),
     };
     expand.find_saved();
     let root = graph.root();
@@ -69,7 +62,7 @@ pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
     while let Some(task) = expand.tasks.pop() {
         expand.run(task);
     }
-    Some(expand.new)
+    Some(expand.new.into_graph())
 }
 
 /// Tests whether [`expand`] can unroll `region`, a loop: it ends after its last iteration only.
@@ -114,7 +107,7 @@ enum Task {
 /// The state of the unrolling copy.
 struct Expand<'a> {
     old: &'a Graph,
-    new: Graph,
+    new: Appender,
     nest: Nest,
     /// The condition for another iteration of each unrolled loop.
     counters: PrimaryMap<Region, Option<Node>>,
@@ -130,11 +123,6 @@ struct Expand<'a> {
     saved: HashMap<Node, Vec<Node>>,
     /// The copies of arrays that are the same everywhere.
     invariant_arrays: HashMap<Array, Array>,
-    constants: HashMap<u64, Node>,
-    inputs: HashMap<u32, Node>,
-    numbers: HashMap<Region, Node>,
-    arrays: HashMap<ArrayData, Array>,
-    accesses: HashMap<AccessData, Access>,
     tasks: Vec<Task>,
 }
 
@@ -307,25 +295,21 @@ impl Expand<'_> {
     /// The current copy of `node`.
     fn copied(&mut self, node: Node) -> Node {
         match self.old.nodes[node].def {
-            Def::Input(number) => self.input(number),
-            Def::Const(bits) => self.constant(bits),
+            Def::Input(number) => self.new.intern_input(number),
+            Def::Const(bits) => self.new.intern_const(bits),
             Def::Iteration(region) => match (self.counters[region], self.regions[region]) {
-                (Some(_), _) => self.constant(f64::from(self.current(region)).to_bits()),
-                (None, Some(copy)) => {
-                    let new = &mut self.new;
-                    *self.numbers.entry(copy).or_insert_with(|| new.push_iteration(copy))
-                }
-                (None, None) => self.constant(f64::NAN.to_bits()),
+                (Some(_), _) => self.new.intern_const(f64::from(self.current(region)).to_bits()),
+                (None, Some(copy)) => self.new.intern_iteration(copy),
+                (None, None) => self.new.poison(),
             },
             _ => match (self.copies[node], self.expanded_loop(node)) {
                 (_, Some(region)) if self.counters[region] == Some(node) => {
                     let last = self.old.regions[region].cycle.as_ref().map_or(0, |c| c.bound - 1);
                     let again = self.current(region) < last;
-                    self.constant(f64::from(u8::from(again)).to_bits())
+                    self.new.intern_const(f64::from(u8::from(again)).to_bits())
                 }
                 (Some(copy), _) => copy,
-                // A verified graph computes operands before their uses.
-                (None, _) => self.constant(f64::NAN.to_bits()),
+                (None, _) => self.new.poison(),
             },
         }
     }
@@ -333,16 +317,6 @@ impl Expand<'_> {
     /// The current iteration number of `region`, an unrolled loop.
     fn current(&self, region: Region) -> u32 {
         self.iterations[region].saturating_sub(1)
-    }
-
-    fn input(&mut self, number: u32) -> Node {
-        let new = &mut self.new;
-        *self.inputs.entry(number).or_insert_with(|| new.push_input(number))
-    }
-
-    fn constant(&mut self, bits: u64) -> Node {
-        let new = &mut self.new;
-        *self.constants.entry(bits).or_insert_with(|| new.push_const(bits))
     }
 
     /// The element at `access`, appended to the block `to`.
@@ -361,8 +335,10 @@ impl Expand<'_> {
         let at = usize::try_from(base).unwrap_or(0);
         if strides.is_empty() {
             let only = match &old.arrays[data.array] {
-                ArrayData::Constants(numbers) => numbers.get(at).map(|&bits| self.constant(bits)),
-                &ArrayData::Inputs { first, .. } => Some(self.input(first + at as u32)),
+                ArrayData::Constants(numbers) => {
+                    numbers.get(at).map(|&bits| self.new.intern_const(bits))
+                }
+                &ArrayData::Inputs { first, .. } => Some(self.new.intern_input(first + at as u32)),
                 ArrayData::Nodes(nodes) => nodes.get(at).map(|&node| self.copied(node)),
                 ArrayData::Saved(node) => {
                     self.saved.get(node).and_then(|values| values.get(at)).copied()
@@ -375,9 +351,7 @@ impl Expand<'_> {
         }
         let array = self.copied_array(data.array);
         let data = AccessData { array, base: u32::try_from(base).unwrap_or(0), strides };
-        let new = &mut self.new;
-        let access =
-            *self.accesses.entry(data).or_insert_with_key(|data| new.accesses.push(data.clone()));
+        let access = self.new.intern_access(data);
         self.new.push_element(to, access, place)
     }
 
@@ -403,9 +377,7 @@ impl Expand<'_> {
             }
             other => (other.clone(), true),
         };
-        let new = &mut self.new;
-        let copy =
-            *self.arrays.entry(copy).or_insert_with_key(|copy| new.arrays.push(copy.clone()));
+        let copy = self.new.intern_array(copy);
         if is_invariant {
             self.invariant_arrays.insert(array, copy);
         }

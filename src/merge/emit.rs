@@ -14,7 +14,7 @@ use super::place;
 use super::tree::{BasicBlock, End, Instance, Origin, Step, Tree, Value};
 use super::values;
 use crate::op::Op;
-use crate::ssa::{self, Block, Graph, Item, Node, PlaceId, Region, inputs_first};
+use crate::ssa::{self, Appender, Block, Graph, Item, Node, PlaceId, Region, inputs_first};
 use crate::trace::Site;
 
 /// The work list, innermost last.
@@ -33,14 +33,13 @@ enum Task {
 
 /// The graph of `tree`. Every walked block has an end.
 pub(super) fn emit(tree: &Tree) -> Graph {
-    let graph = Graph::without_nodes(tree.active, tree.inactive);
+    let graph = Appender::new(Graph::without_nodes(tree.active, tree.inactive));
     let mut tasks = vec![Task::Fill(tree.root(), graph.root(), None)];
     let mut emitter = Emitter {
         tree,
         graph,
         nodes: vec![None; tree.values.origins().len()],
         loops: Loops::of(tree),
-        constants: HashMap::new(),
         places: HashMap::new(),
     };
     while let Some(task) = tasks.pop() {
@@ -61,16 +60,15 @@ pub(super) fn emit(tree: &Tree) -> Graph {
             }
         }
     }
-    inputs_first(emitter.graph)
+    inputs_first(emitter.graph.into_graph())
 }
 
 pub(super) struct Emitter<'a> {
     pub(super) tree: &'a Tree,
-    pub(super) graph: Graph,
+    pub(super) graph: Appender,
     /// The node of each value, by the index of its origin.
     nodes: Vec<Option<Node>>,
     pub(super) loops: Loops,
-    constants: HashMap<u64, Node>,
     places: HashMap<Site, PlaceId>,
 }
 
@@ -204,18 +202,17 @@ impl Emitter<'_> {
             return node;
         }
         let node = match self.tree.values[value] {
-            Origin::Input(number) => self.graph.push_input(number),
+            Origin::Input(number) => self.graph.intern_input(number),
             Origin::Const(bits) => self.constant(f64::from_bits(bits)),
             // The walk rejects values that are not visible.
-            Origin::Apply(..) | Origin::Carried | Origin::InLoop => self.constant(f64::NAN),
+            Origin::Apply(..) | Origin::Carried | Origin::InLoop => self.graph.poison(),
         };
         self.nodes[index] = Some(node);
         node
     }
 
     pub(super) fn constant(&mut self, value: f64) -> Node {
-        let (bits, graph) = (value.to_bits(), &mut self.graph);
-        *self.constants.entry(bits).or_insert_with(|| graph.push_const(bits))
+        self.graph.intern_const(value.to_bits())
     }
 
     pub(super) fn place(&mut self, site: Site) -> PlaceId {

@@ -21,9 +21,6 @@ pub(super) struct Loops {
     /// For each step of each loop whether its last value is used after the loop.
     lasts: PrimaryMap<TraceLoopId, Vec<bool>>,
     made: HashMap<TraceLoopId, Made>,
-    /// The arrays of active and of inactive inputs.
-    rows: [Option<Array>; 2],
-    histories: HashMap<Node, Array>,
     /// The elements already read, by block and value.
     elements: HashMap<(Block, Value), Node>,
 }
@@ -54,8 +51,7 @@ impl Loops {
     pub(super) fn of(tree: &Tree) -> Self {
         let lasts =
             tree.loops.values().map(|trace_loop| vec![false; trace_loop.body.len()]).collect();
-        let (made, rows, histories) = (HashMap::new(), [None; 2], HashMap::new());
-        let mut loops = Loops { lasts, made, rows, histories, elements: HashMap::new() };
+        let mut loops = Loops { lasts, made: HashMap::new(), elements: HashMap::new() };
         if !tree.has_loops() {
             return loops;
         }
@@ -113,7 +109,7 @@ impl Emitter<'_> {
         let region = self.graph.push_region(block, None, place);
         let last = u32::try_from(trace_loop.times - 1).unwrap_or(u32::MAX);
         let entries = self.graph.make_loop(region, last.saturating_add(1), &initial);
-        let number = self.graph.push_iteration(region);
+        let number = self.graph.intern_iteration(region);
         let body = self.graph.regions[region].root;
         let mut operands = operands.into_iter();
         let mut nodes = Vec::with_capacity(trace_loop.body.len());
@@ -132,7 +128,7 @@ impl Emitter<'_> {
                     Operand::Element(array, base, stride) => {
                         let strides = SmallVec::from_slice(&[(region, stride)]);
                         let access = AccessData { array, base, strides };
-                        let access = self.graph.accesses.push(access);
+                        let access = self.graph.intern_access(access);
                         self.graph.push_element(body, access, Some(place))
                     }
                 });
@@ -175,7 +171,7 @@ impl Emitter<'_> {
             OperandRule::Value { first, stride } => self.row(*first, *stride),
             OperandRule::Table(numbers) => {
                 let numbers = Table::from(Arc::clone(numbers));
-                let array = self.graph.arrays.push(ArrayData::Constants(numbers));
+                let array = self.graph.intern_array(ArrayData::Constants(numbers));
                 Operand::Element(array, 0, 1)
             }
             OperandRule::Body { at, distance: 0, .. } => Operand::Own(*at),
@@ -204,35 +200,31 @@ impl Emitter<'_> {
             Place::Origin(_) => {
                 let is_active = index < tree.active;
                 let row = if is_active { 0..tree.active } else { tree.active..tree.inputs() };
-                let graph = &mut self.graph;
-                let array = *self.loops.rows[usize::from(!is_active)].get_or_insert_with(|| {
-                    let (first, count) = (row.start as u32, row.len() as u32);
-                    graph.arrays.push(ArrayData::Inputs { first, count })
-                });
+                let (first, count) = (row.start as u32, row.len() as u32);
+                let array = self.graph.intern_array(ArrayData::Inputs { first, count });
                 (array, index - row.start, stride)
             }
             Place::Loop(id) => {
                 let (step, iteration) = tree.loops[id].position_of(first);
                 let node = self.loops.made.get(&id).map(|made| made.nodes[step]);
                 // Visible values have been emitted.
-                let Some(node) = node else { return Operand::Node(self.constant(f64::NAN)) };
-                (self.saved(node), iteration, stride / tree.loops[id].body.len() as i64)
+                let Some(node) = node else { return Operand::Node(self.graph.poison()) };
+                (
+                    self.graph.intern_array(ArrayData::Saved(node)),
+                    iteration,
+                    stride / tree.loops[id].body.len() as i64,
+                )
             }
         };
         // Both fit, as there are fewer events than indices.
         Operand::Element(array, base as u32, stride as i32)
     }
 
-    fn saved(&mut self, node: Node) -> Array {
-        let array = &mut self.graph.arrays;
-        *self.loops.histories.entry(node).or_insert_with(|| array.push(ArrayData::Saved(node)))
-    }
-
     /// The node of `value`, which was computed in a loop, at the current end of `block`.
     pub(super) fn loop_value(&mut self, id: TraceLoopId, value: Value, block: Block) -> Node {
         let trace_loop = &self.tree.loops[id];
         let (step, iteration) = trace_loop.position_of(value);
-        let Some(made) = self.loops.made.get(&id) else { return self.constant(f64::NAN) };
+        let Some(made) = self.loops.made.get(&id) else { return self.graph.poison() };
         if iteration + 1 == trace_loop.times {
             return made.lasts[step];
         }
@@ -240,9 +232,9 @@ impl Emitter<'_> {
             return element;
         }
         let (node, place) = (made.nodes[step], self.graph.nodes[made.nodes[step]].place);
-        let array = self.saved(node);
+        let array = self.graph.intern_array(ArrayData::Saved(node));
         let data = AccessData { array, base: iteration as u32, strides: SmallVec::new() };
-        let access = self.graph.accesses.push(data);
+        let access = self.graph.intern_access(data);
         let element = self.graph.push_element(block, access, place);
         self.loops.elements.insert((block, value), element);
         element

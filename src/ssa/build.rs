@@ -6,6 +6,7 @@ use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::analysis::is_value_used;
+use super::append::Appender;
 use super::build_loops::Loops;
 use super::dead::Live;
 use super::fold::{Folded, Folding, Operand, fold};
@@ -34,12 +35,10 @@ use crate::op::{Algebra, MAX_ARITY, Op};
 /// For loops see [`Builder::begin_loop`].
 #[derive(Debug)]
 pub struct Builder {
-    pub(super) graph: Graph,
+    pub(super) graph: Appender,
     pub(super) block: Block,
     folding: Folding,
     pub(super) place: Option<PlaceId>,
-    constants: HashMap<u64, Node>,
-    inputs: HashMap<u32, Node>,
     /// The facts that hold in the current block.
     pub(super) known: HashMap<Fact, Node>,
     /// For each open block, the facts to drop when it closes.
@@ -63,19 +62,16 @@ pub(super) enum Fact {
 impl Builder {
     /// Starts a graph of these inputs, each of which is a node, in its root block.
     pub fn new(active: usize, inactive: usize, folding: Folding) -> Self {
-        Builder::from(Graph::new(active, inactive), folding)
+        Builder::from(Appender::new(Graph::new(active, inactive)), folding)
     }
 
-    fn from(graph: Graph, folding: Folding) -> Self {
-        let inputs = graph.input_nodes().map(|(node, number)| (number, node)).collect();
+    fn from(graph: Appender, folding: Folding) -> Self {
         let block = graph.root();
         Builder {
             graph,
             block,
             folding,
             place: None,
-            constants: HashMap::new(),
-            inputs,
             known: HashMap::new(),
             scopes: Vec::new(),
             inlined: HashSet::new(),
@@ -86,7 +82,7 @@ impl Builder {
     /// Starts a graph with the inputs and places of `graph`. The nodes of inputs are created at
     /// once.
     pub fn of(graph: &Graph, folding: Folding) -> Self {
-        let mut builder = Builder::from(graph.emptied(), folding);
+        let mut builder = Builder::from(Appender::like(graph), folding);
         builder.known.reserve(graph.nodes.len());
         builder
     }
@@ -99,7 +95,7 @@ impl Builder {
     /// The finished graph.
     pub fn into_graph(self) -> Graph {
         if self.inlined.is_empty() {
-            return self.graph;
+            return self.graph.into_graph();
         }
         retain(&self.graph, &Live::reachable(&self.graph))
     }
@@ -116,14 +112,17 @@ impl Builder {
 
     /// The node of input number `index`, active inputs before inactive ones.
     pub fn input(&mut self, index: usize) -> Node {
-        let number = index as u32;
-        *self.inputs.entry(number).or_insert_with(|| self.graph.push_input(number))
+        self.graph.intern_input(index as u32)
     }
 
     /// The node of the constant `value`.
     pub fn constant(&mut self, value: f64) -> Node {
-        let bits = value.to_bits();
-        *self.constants.entry(bits).or_insert_with(|| self.graph.push_const(bits))
+        self.graph.intern_const(value.to_bits())
+    }
+
+    /// See [`Appender::poison`].
+    pub(crate) fn poison(&mut self) -> Node {
+        self.graph.poison()
     }
 
     /// Applies `op` to `args`, as many as its arity: returns an equal visible node, a folded one,

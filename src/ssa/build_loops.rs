@@ -5,7 +5,6 @@ use super::build::{Builder, Fact};
 use super::graph::{Def, Item, Node, Region};
 use crate::entity::PrimaryMap;
 use crate::op::Op;
-use hashbrown::HashMap;
 
 /// The loops, arrays and accesses that the builder has made.
 #[derive(Debug, Default)]
@@ -15,12 +14,8 @@ pub(super) struct Loops {
     /// The loops whose iteration number is visible: each enclosing loop, or the one that it
     /// replays.
     counted: Vec<Region>,
-    /// The node of each loop's iteration number.
-    numbers: HashMap<Region, Node>,
     /// The innermost loop around each node; new nodes are added by [`Builder::assign_loops`].
     nodes: PrimaryMap<Node, Option<Region>>,
-    arrays: HashMap<ArrayData, Array>,
-    accesses: HashMap<AccessData, Access>,
 }
 
 impl Loops {
@@ -100,24 +95,18 @@ impl Builder {
             return self.constant(0.0);
         }
         let counted = data.replays.unwrap_or(region);
-        if let Some(&number) = self.loops.numbers.get(&counted) {
-            return number;
-        }
         self.assign_loops();
-        let number = self.graph.push_iteration(counted);
-        self.loops.nodes.push(Some(counted));
-        self.loops.numbers.insert(counted, number);
+        let number = self.graph.intern_iteration(counted);
+        if number == self.loops.nodes.next_key() {
+            self.loops.nodes.push(Some(counted));
+        }
         number
     }
 
     /// The array with these contents: an equal one, or a new one. Accumulators are always new.
     /// For an example see [`Builder::begin_loop`].
     pub fn array(&mut self, data: ArrayData) -> Array {
-        if matches!(data, ArrayData::Sums(_)) {
-            return self.graph.arrays.push(data);
-        }
-        let known = self.loops.arrays.entry(data);
-        *known.or_insert_with_key(|data| self.graph.arrays.push(data.clone()))
+        self.graph.intern_array(data)
     }
 
     /// The element at `access`, whose loops have visible iteration numbers: an equal visible
@@ -254,8 +243,8 @@ impl Builder {
     }
 
     fn access(&mut self, access: AccessData) -> Access {
-        let known = self.loops.accesses.entry(self.normalized(access));
-        *known.or_insert_with_key(|data| self.graph.accesses.push(data.clone()))
+        let access = self.normalized(access);
+        self.graph.intern_access(access)
     }
 
     /// The normal form of an access: equal indices have equal accesses.

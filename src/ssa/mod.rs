@@ -29,6 +29,7 @@
 //! (`Graph::emptied`) with the `push_` methods of [`Graph`].
 
 mod analysis;
+mod append;
 mod arrays;
 mod build;
 mod build_loops;
@@ -54,6 +55,7 @@ mod version;
 
 pub use analysis::{Flow, Nest, activity, most_steps};
 pub(crate) use analysis::{block_profile, control_slice, passes_on, uses, varied_and_active};
+pub(crate) use append::Appender;
 pub use arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
 pub use build::Builder;
 pub(crate) use copy::{Copies, blocks_inside};

@@ -170,7 +170,7 @@ impl<'a> Rebuild<'a> {
             // Used only inside the loop or a replay of it, whose region has been copied.
             Def::Iteration(region) => match self.regions[region] {
                 Some(region) => self.builder.iteration(region),
-                None => self.builder.constant(f64::NAN),
+                None => self.builder.poison(),
             },
             Def::Entry(region, number) if self.invariant_entries[node] => {
                 self.copied(self.graph.entries(region)[number as usize].first)
@@ -181,7 +181,7 @@ impl<'a> Rebuild<'a> {
             | Def::Entry(..)
             | Def::Element(_)
             | Def::Call(_)
-            | Def::Result(..) => self.builder.constant(f64::NAN),
+            | Def::Result(..) => self.builder.poison(),
         };
         self.copies[node] = Some(copy);
         copy

@@ -48,7 +48,7 @@ impl Rebuild<'_> {
         let (strides, node) = (self.strides(data), self.copied(node));
         match region {
             Some(region) => self.builder.saved(region, node, data.base, &strides),
-            None => self.builder.constant(f64::NAN),
+            None => self.builder.poison(),
         }
     }
 

@@ -6,17 +6,6 @@ use super::arrays::{Array, ArrayData};
 use super::graph::{Def, End, Graph, Node, NodeData};
 
 impl Graph {
-    /// A graph with the same inputs and places, without steps. The nodes of inputs are its first
-    /// nodes, ordered by number.
-    pub(crate) fn emptied(&self) -> Graph {
-        let mut graph = Graph::without_nodes(self.active, self.inactive);
-        graph.places = self.places.clone();
-        let mut numbers: Vec<u32> = self.input_nodes().map(|(_, number)| number).collect();
-        numbers.sort_unstable();
-        numbers.into_iter().for_each(|number| _ = graph.push_input(number));
-        graph
-    }
-
     /// Tests whether input number `number` is active.
     pub(crate) fn is_active(&self, number: u32) -> bool {
         (number as usize) < self.active

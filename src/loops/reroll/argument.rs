@@ -6,7 +6,8 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::ssa::{
-    Access, AccessData, Array, ArrayData, Block, Def, Graph, Node, PlaceId, Region, inputs_first,
+    Access, AccessData, Appender, Array, ArrayData, Block, Def, Graph, Node, PlaceId, Region,
+    inputs_first,
 };
 
 /// The strides of an index by loops.
@@ -29,6 +30,8 @@ pub(super) enum Arg {
     },
     /// All saved values of this node, computed in a loop that has ended.
     Saved(Node),
+    /// An operand without a form in the new graph. Emission fails if a step uses it.
+    Missing,
 }
 
 /// An array that is identified by its source.
@@ -60,37 +63,24 @@ pub(super) enum Leaf {
     Node(Node),
 }
 
-/// The new graph with its constants, inputs, arrays, accesses and elements, for reuse.
+/// The new graph with its tables and elements, for reuse.
 pub(super) struct OutputGraph {
-    pub(super) graph: Graph,
-    constants: HashMap<u64, Node>,
-    inputs: HashMap<u32, Node>,
-    arrays: HashMap<ArraySource, Array>,
+    pub(super) graph: Appender,
     tables: HashMap<Rc<[Leaf]>, Array>,
-    accesses: HashMap<(Array, u32, Strides), Access>,
     elements: HashMap<(Block, Access), Node>,
-    /// The iteration numbers of loops.
-    numbers: HashMap<Region, Node>,
     /// The φs with the values of nodes in the last iterations of their loops.
     finals: HashMap<(Node, u32), Node>,
-    /// True if an operand has no form in the new graph.
+    /// True if a step uses an operand without a form.
     has_failed: bool,
 }
 
 impl OutputGraph {
     /// A graph of the same inputs and places as `old`.
     pub(super) fn new(old: &Graph) -> Self {
-        let graph = old.emptied();
-        let inputs = graph.input_nodes().map(|(node, number)| (number, node)).collect();
         OutputGraph {
-            graph,
-            inputs,
-            constants: HashMap::new(),
-            arrays: HashMap::new(),
+            graph: Appender::like(old),
             tables: HashMap::new(),
-            accesses: HashMap::new(),
             elements: HashMap::new(),
-            numbers: HashMap::new(),
             finals: HashMap::new(),
             has_failed: false,
         }
@@ -98,30 +88,7 @@ impl OutputGraph {
 
     /// The graph, if all operands have a form.
     pub(super) fn finish(self) -> Option<Graph> {
-        (!self.has_failed).then(|| inputs_first(self.graph))
-    }
-
-    /// A placeholder for an operand without a form; [`finish`](Self::finish) will return `None`.
-    pub(super) fn fail(&mut self) -> Arg {
-        self.has_failed = true;
-        Arg::Leaf(Leaf::Const(0))
-    }
-
-    pub(super) fn constant(&mut self, bits: u64) -> Node {
-        let graph = &mut self.graph;
-        *self.constants.entry(bits).or_insert_with(|| graph.push_const(bits))
-    }
-
-    /// Input number `number`.
-    pub(super) fn input(&mut self, number: u32) -> Node {
-        let graph = &mut self.graph;
-        *self.inputs.entry(number).or_insert_with(|| graph.push_input(number))
-    }
-
-    /// The iteration number of `region`.
-    pub(super) fn iteration(&mut self, region: Region) -> Node {
-        let graph = &mut self.graph;
-        *self.numbers.entry(region).or_insert_with(|| graph.push_iteration(region))
+        (!self.has_failed).then(|| inputs_first(self.graph.into_graph()))
     }
 
     /// Records that `phi` is the value of `node` in iteration `last`, the last one of its loop.
@@ -142,21 +109,13 @@ impl OutputGraph {
                 (self.array(*array), *base, strides)
             }
             Arg::Table { leaves, strides } => (self.table(leaves), 0, strides),
-            Arg::Saved(_) => {
-                self.fail();
-                return self.constant(0);
+            Arg::Saved(_) | Arg::Missing => {
+                self.has_failed = true;
+                return self.graph.intern_const(0);
             }
         };
-        let key = (array, base, strides.clone());
-        let access = match self.accesses.get(&key) {
-            Some(&access) => access,
-            None => {
-                let data = AccessData { array, base, strides: strides.clone() };
-                let access = self.graph.accesses.push(data);
-                self.accesses.insert(key, access);
-                access
-            }
-        };
+        let data = AccessData { array, base, strides: strides.clone() };
+        let access = self.graph.intern_access(data);
         if let Some(&element) = self.elements.get(&(block, access)) {
             return element;
         }
@@ -167,20 +126,17 @@ impl OutputGraph {
 
     fn leaf(&mut self, leaf: Leaf) -> Node {
         match leaf {
-            Leaf::Const(bits) => self.constant(bits),
+            Leaf::Const(bits) => self.graph.intern_const(bits),
             Leaf::Node(node) => node,
         }
     }
 
     fn array(&mut self, array: ArraySource) -> Array {
-        let graph = &mut self.graph;
-        let (active, inactive) = (graph.active as u32, graph.inactive as u32);
-        *self.arrays.entry(array).or_insert_with(|| {
-            graph.arrays.push(match array {
-                ArraySource::Active => ArrayData::Inputs { first: 0, count: active },
-                ArraySource::Inactive => ArrayData::Inputs { first: active, count: inactive },
-                ArraySource::Saved(node) => ArrayData::Saved(node),
-            })
+        let (active, inactive) = (self.graph.active as u32, self.graph.inactive as u32);
+        self.graph.intern_array(match array {
+            ArraySource::Active => ArrayData::Inputs { first: 0, count: active },
+            ArraySource::Inactive => ArrayData::Inputs { first: active, count: inactive },
+            ArraySource::Saved(node) => ArrayData::Saved(node),
         })
     }
 
@@ -196,7 +152,7 @@ impl OutputGraph {
             Some(bits) => ArrayData::Constants(bits),
             None => ArrayData::Nodes(leaves.iter().map(|&leaf| self.leaf(leaf)).collect()),
         };
-        let array = self.graph.arrays.push(data);
+        let array = self.graph.intern_array(data);
         self.tables.insert(Rc::clone(leaves), array);
         array
     }
@@ -237,7 +193,7 @@ fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
             }
             _ => None,
         },
-        Arg::Leaf(Leaf::Const(_)) | Arg::Table { .. } | Arg::Saved(_) => None,
+        Arg::Leaf(Leaf::Const(_)) | Arg::Table { .. } | Arg::Saved(_) | Arg::Missing => None,
     };
     let [first, second, ..] = args else { return None };
     let (array, base) = place(first)?;
@@ -257,7 +213,7 @@ fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
 fn strides_of(arg: &Arg) -> &[(Region, i32)] {
     match arg {
         Arg::Element { strides, .. } | Arg::Table { strides, .. } => strides,
-        Arg::Leaf(_) | Arg::Saved(_) => &[],
+        Arg::Leaf(_) | Arg::Saved(_) | Arg::Missing => &[],
     }
 }
 
@@ -265,13 +221,13 @@ fn strides_of(arg: &Arg) -> &[(Region, i32)] {
 fn table(args: &[Arg], inside: Region) -> Option<Arg> {
     let tables = args.iter().find_map(|arg| match arg {
         Arg::Table { leaves, strides } => Some((leaves.len(), strides.clone())),
-        Arg::Leaf(_) | Arg::Element { .. } | Arg::Saved(_) => None,
+        Arg::Leaf(_) | Arg::Element { .. } | Arg::Saved(_) | Arg::Missing => None,
     });
     let (len, mut strides) = tables.unwrap_or((1, Strides::new()));
     let fits = |arg: &Arg| match arg {
         Arg::Leaf(_) => true,
         Arg::Table { leaves, strides: like } => leaves.len() == len && *like == strides,
-        Arg::Element { .. } | Arg::Saved(_) => false,
+        Arg::Element { .. } | Arg::Saved(_) | Arg::Missing => false,
     };
     if !args.iter().all(fits) {
         return None;
@@ -279,7 +235,7 @@ fn table(args: &[Arg], inside: Region) -> Option<Arg> {
     let leaf = |arg: &Arg, index: usize| match arg {
         Arg::Leaf(leaf) => Some(*leaf),
         Arg::Table { leaves, .. } => leaves.get(index).copied(),
-        Arg::Element { .. } | Arg::Saved(_) => None,
+        Arg::Element { .. } | Arg::Saved(_) | Arg::Missing => None,
     };
     let leaves: Option<Rc<[Leaf]>> =
         (0..len).flat_map(|index| args.iter().map(move |arg| leaf(arg, index))).collect();

@@ -19,9 +19,9 @@ use crate::ssa::{Block, Def, End, Graph, Item, Node, PlaceId};
 pub(super) fn emit(old: &Graph, templates: &Templates, collected: &Collected) -> Option<Graph> {
     let mut output = OutputGraph::new(old);
     let operands = collected.operands.iter().map(|&node| match old.nodes[node].def {
-        Def::Input(number) => Arg::Leaf(Leaf::Node(output.input(number))),
+        Def::Input(number) => Arg::Leaf(Leaf::Node(output.graph.intern_input(number))),
         Def::Const(bits) => Arg::Leaf(Leaf::Const(bits)),
-        _ => whole_array(old, node).unwrap_or(Arg::Leaf(Leaf::Const(0))),
+        _ => whole_array(old, node).unwrap_or(Arg::Missing),
     });
     let operands: Vec<Arg> = operands.collect();
     let root = output.graph.root();
@@ -62,9 +62,7 @@ impl Locals {
     }
 
     pub(super) fn get(&self, number: u32) -> Arg {
-        // Used outputs have been emitted.
-        let nothing = || Arg::Leaf(Leaf::Const(f64::NAN.to_bits()));
-        self.args.get(number as usize).cloned().flatten().unwrap_or_else(nothing)
+        self.args.get(number as usize).cloned().flatten().unwrap_or(Arg::Missing)
     }
 
     pub(super) fn define(&mut self, node: Node) {
@@ -158,7 +156,7 @@ impl Emitter<'_> {
                         base: *iteration,
                         strides: SmallVec::new(),
                     },
-                    _ => self.output.fail(),
+                    _ => Arg::Missing,
                 };
                 locals.define_as(element);
             }
@@ -199,7 +197,7 @@ impl Emitter<'_> {
         let pushed = self.output.graph.push_region(block, None, place);
         debug_assert_eq!(region, pushed);
         let phis = self.output.graph.make_loop(region, times, &carried.firsts);
-        let number = self.output.graph.push_iteration(region);
+        let number = self.output.graph.intern_iteration(region);
         let body = self.output.graph.regions[region].root;
         let mut operands = operands.into_iter();
         for step in steps {
@@ -214,7 +212,7 @@ impl Emitter<'_> {
             .collect();
         // The exit condition; outputs of the last iteration are φs.
         let last = times - 1;
-        let most = self.output.constant(f64::from(last).to_bits());
+        let most = self.output.graph.intern_const(f64::from(last).to_bits());
         let again = self.output.graph.push_apply(body, Op::Lt, &[number, most], place);
         let iteration = |number: usize| (number / width) as u32;
         let finals = needed.iter().zip(&values).filter(|(number, _)| iteration(**number) == last);

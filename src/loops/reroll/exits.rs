@@ -58,7 +58,7 @@ impl Emitter<'_> {
                 let again = match expect {
                     true => condition,
                     false => {
-                        let zero = self.output.constant(0);
+                        let zero = self.output.graph.intern_const(0);
                         self.output.graph.push_apply(here, Op::Eq, &[condition, zero], place)
                     }
                 };
@@ -74,7 +74,7 @@ impl Emitter<'_> {
             if !is_whole {
                 self.guard_seen(exit, region, out, place);
             }
-            let no = self.output.constant(0);
+            let no = self.output.graph.intern_const(0);
             self.end_leaf(out, no, phis.clone(), &values, place);
             here = on;
         }
@@ -83,10 +83,10 @@ impl Emitter<'_> {
             let nexts = self.nexts(&carried, &locals, &phis, here, place);
             let (again, values) = match last {
                 // Another iteration exceeds the bound, which stops the graph.
-                None => (self.output.constant(1f64.to_bits()), vec![UNUSED; count]),
+                None => (self.output.graph.intern_const(1f64.to_bits()), vec![UNUSED; count]),
                 Some(last) => {
-                    let most = self.output.constant(f64::from(times - 1).to_bits());
-                    let number = self.output.iteration(region);
+                    let most = self.output.graph.intern_const(f64::from(times - 1).to_bits());
+                    let number = self.output.graph.intern_iteration(region);
                     let again = self.output.graph.push_apply(here, Op::Lt, &[number, most], place);
                     let flag = has_flag.then_some(1.0);
                     (again, values_of(flag, last, &mut operands, &locals, &phis))

@@ -220,7 +220,7 @@ impl Emitter<'_> {
             firsts.iter().map(|arg| self.output.node(arg, block, place)).collect();
         let region = self.output.graph.push_region(block, None, place);
         let entries = self.output.graph.make_loop(region, times, &firsts);
-        let number = self.output.graph.push_iteration(region);
+        let number = self.output.graph.intern_iteration(region);
         // The operands of the body, as functions of the iteration number.
         let mut used = used.iter();
         let mut outer = Vec::with_capacity(template.params.len());
@@ -233,11 +233,11 @@ impl Emitter<'_> {
                 _ => used.next(),
             };
             let arg = arg.and_then(|arg| self.inside(*param, arg, region, times));
-            outer.push(arg.unwrap_or_else(|| self.output.fail()));
+            outer.push(arg.unwrap_or(Arg::Missing));
         }
         let body = self.output.graph.regions[region].root;
         self.scope(template.scope, &outer, body);
-        let most = self.output.constant(f64::from(times - 1).to_bits());
+        let most = self.output.graph.intern_const(f64::from(times - 1).to_bits());
         let again = self.output.graph.push_apply(body, Op::Lt, &[number, most], place);
         // The scope returned the saved nodes last; they are no φs.
         let end = core::mem::replace(&mut self.output.graph.blocks[body].end, End::Open);
@@ -258,7 +258,7 @@ impl Emitter<'_> {
     fn inside(&self, param: Param, arg: &Arg, region: Region, times: u32) -> Option<Arg> {
         let graph = &self.output.graph;
         Some(match (param, arg) {
-            (Param::Invariant, Arg::Saved(_)) | (Param::Entry(_), _) => return None,
+            (Param::Invariant, Arg::Saved(_) | Arg::Missing) | (Param::Entry(_), _) => return None,
             (Param::Invariant, _) => arg.clone(),
             (Param::Input { stride }, Arg::Leaf(Leaf::Node(node))) => {
                 let Def::Input(number) = graph.nodes[*node].def else { return None };
