@@ -18,7 +18,7 @@ use super::reverse::{Wanted, reverse_from};
 use super::split::{Strips, split, strips};
 use super::tape_order::EntryPhis;
 use crate::entity::PrimaryMap;
-use crate::ssa::{Block, End, Folding, Graph, Nest, Region, blocks_inside};
+use crate::ssa::{Block, End, Folding, Graph, Nest, Region};
 
 /// A graph to differentiate, with the loops that its reverse sweep recomputes.
 ///
@@ -217,7 +217,7 @@ impl<'a> Estimate<'a> {
         };
         let last = self.nest.region_block(region).and_then(condition);
         let branches_alike = || {
-            let inside = blocks_inside(self.graph, region);
+            let inside = self.graph.blocks_inside(region);
             last.is_some() && inside.into_iter().any(|block| condition(block) == last)
         };
         self.nest.loop_around(region).is_some() && !branches_alike()

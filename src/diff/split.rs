@@ -10,8 +10,7 @@ use smallvec::SmallVec;
 
 use crate::op::Op;
 use crate::ssa::{
-    ArrayData, Block, Def, End, Graph, Item, Loop, Nest, Node, NodeData, Region, RegionData,
-    in_order,
+    ArrayData, Block, Def, Editor, End, Graph, Item, Loop, Nest, Node, NodeData, Region, RegionData,
 };
 
 /// The strips of a loop of at most `bound` iterations.
@@ -54,17 +53,13 @@ pub(super) fn strips(graph: &Graph, nest: &Nest, region: Region) -> Option<Strip
 pub(super) fn split(graph: &Graph, nest: &Nest, region: Region) -> Option<(Graph, Region)> {
     let Loop { bound, entries } = graph.regions[region].cycle.clone()?;
     let strips = Strips::of(bound)?;
-    let mut new = graph.clone();
+    let mut new = Editor::of(graph);
     let RegionData { root: body, phis, place, .. } = graph.regions[region].clone();
 
     let root = new.new_block();
     let outer = new.regions.push(RegionData { root, phis, replays: None, cycle: None, place });
     if let Some(around) = nest.region_block(region) {
-        for item in &mut new.blocks[around].items {
-            if *item == Item::Region(region) {
-                *item = Item::Region(outer);
-            }
-        }
+        new.replace_region(around, region, outer);
     }
     for (&phi, number) in graph.regions[region].phis.iter().zip(0..) {
         new.nodes[phi].def = Def::Phi(outer, number);
@@ -124,7 +119,7 @@ pub(super) fn split(graph: &Graph, nest: &Nest, region: Region) -> Option<(Graph
             access.strides.push((outer, stride.checked_mul(length)?));
         }
     }
-    Some((in_order(&new)?, outer))
+    Some((new.finish()?, outer))
 }
 
 /// The conditions for another iteration.

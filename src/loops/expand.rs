@@ -255,11 +255,11 @@ impl Expand<'_> {
         let begun = self.iterations[region];
         for index in 0..self.saved_nodes[region].len() {
             let node = self.saved_nodes[region][index];
-            let copy = self.copied(node);
+            let copy = (begun > 0).then(|| self.copied(node));
             let values = self.saved.entry(node).or_default();
-            match begun {
-                0 => values.clear(),
-                _ => values.push(copy),
+            match copy {
+                Some(copy) => values.push(copy),
+                None => values.clear(),
             }
         }
     }

@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{
-    Access, ArrayData, Block, Def, Folding, Graph, Item, Nest, Node, Region, in_order, simplify,
+    Access, ArrayData, Block, Def, Editor, Folding, Graph, Item, Nest, Node, Region, simplify,
     verify,
 };
 
@@ -42,7 +42,7 @@ pub fn hoist(graph: &Graph) -> Graph {
         return graph.clone();
     }
     let moved = moved(graph, &targets, &hoister.guards);
-    let moved = in_order(&moved).filter(|moved| {
+    let moved = moved.finish().filter(|moved| {
         let verified = verify(moved);
         debug_assert!(verified.is_ok(), "{verified:?}\n{graph}");
         verified.is_ok()
@@ -234,41 +234,24 @@ fn is_worth_it(op: Op) -> bool {
     !(op.is_comparison() || matches!(op, Op::Neg | Op::Abs | Op::CopySign))
 }
 
-/// The graph with all moves done; ids are out of order.
+/// All moves, in execution order.
 fn moved(
     graph: &Graph,
     targets: &PrimaryMap<Node, Option<Target>>,
     guards: &HashMap<(Block, usize), Target>,
-) -> Graph {
-    let mut before: PrimaryMap<Region, Vec<Item>> =
-        PrimaryMap::filled(Vec::new(), graph.regions.len());
-    for (node, target) in targets.iter() {
-        if let Some(target) = target {
-            before[target.before].push(Item::Node(node));
-        }
-    }
+) -> Editor {
+    let mut editor = Editor::of(graph);
     for block in graph.preorder() {
-        for (index, &item) in graph.blocks[block].items.iter().enumerate() {
-            if let Some(target) = guards.get(&(block, index)) {
-                before[target.before].push(item);
+        for (position, item) in graph.blocks[block].items.iter().enumerate() {
+            let target = match *item {
+                Item::Node(node) => targets[node],
+                Item::Guard { .. } => guards.get(&(block, position)).copied(),
+                Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => None,
+            };
+            if let Some(Target { before, .. }) = target {
+                editor.move_before((block, position), before);
             }
         }
     }
-    let mut moved = graph.clone();
-    for (block, data) in graph.blocks.iter() {
-        let mut items = Vec::with_capacity(data.items.len());
-        for (index, &item) in data.items.iter().enumerate() {
-            match item {
-                Item::Node(node) if targets[node].is_some() => {}
-                Item::Guard { .. } if guards.contains_key(&(block, index)) => {}
-                Item::Region(region) => {
-                    items.append(&mut before[region]);
-                    items.push(item);
-                }
-                _ => items.push(item),
-            }
-        }
-        moved.blocks[block].items = items;
-    }
-    moved
+    editor
 }

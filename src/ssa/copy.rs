@@ -1,9 +1,9 @@
-//! Cloning inside a graph: a region with all that is in it, or single steps.
+//! Cloning inside an edited graph: a region with all that is in it, or single steps.
 
 use hashbrown::HashMap;
 
 use super::arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
-use super::graph::{Block, CallData, Def, End, Graph, Item, Node, NodeData, Region};
+use super::graph::{CallData, Def, End, Graph, Item, Node, NodeData, Region};
 
 /// The clones of nodes, regions and arrays. All others stand for themselves.
 #[derive(Default)]
@@ -24,8 +24,8 @@ impl Copies {
         self.nodes.get(&node).copied().unwrap_or(node)
     }
 
-    /// Clones `region`, a region that replays none, with all that is in it. The clone is a step
-    /// of no block yet, and ids are out of order: see [`in_order`](super::in_order()).
+    /// Clones `region`, a region that replays none, with all that is in it. The clone is an item of
+    /// no block yet.
     pub(crate) fn region(&mut self, graph: &mut Graph, region: Region) -> Region {
         let copy = self.begin(graph, region);
         // Blocks with their clones and the number of the next item; a stack.
@@ -136,17 +136,4 @@ impl Copies {
         self.arrays.insert(array, copy);
         copy
     }
-}
-
-/// The blocks of `region` and of the regions in it.
-pub(crate) fn blocks_inside(graph: &Graph, region: Region) -> Vec<Block> {
-    let (mut blocks, mut pending) = (Vec::new(), vec![graph.regions[region].root]);
-    while let Some(block) = pending.pop() {
-        blocks.push(block);
-        pending.extend(graph.regions_of(block).map(|inner| graph.regions[inner].root));
-        if let End::Branch { then, otherwise, .. } = graph.blocks[block].end {
-            pending.extend([then, otherwise]);
-        }
-    }
-    blocks
 }

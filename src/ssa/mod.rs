@@ -13,20 +13,15 @@
 //! Analyses (`analysis/`): region nest, value flow, activity, control slice, block profile.
 //! `dead` computes liveness, `version` finds loop versions.
 //!
-//! Four ways to make a graph of another one, by what may change:
+//! Three ways to make a graph:
 //!
-//! - `build`: new code, appended block by block with folding (`fold`) and value numbering (`diff`,
-//!   `phi`, `simplify`).
-//! - `rebuild`: the same graph with a rewrite for single nodes, copied through the builder, so that
-//!   all of it is folded again. `simplify` is a rebuild without rewrites and dead-code elimination.
-//! - `retain` and `renumber`: nodes stay as they are, so values keep their bits. `retain` drops dead
-//!   ones; `renumber` orders the ids of a graph that a pass has edited in place, inserting nodes
-//!   anywhere (`loops::hoist`, `phi::branches`).
-//! - `copy`: a second copy of a region or step in the same graph, for loop versions; then
-//!   `renumber`.
-//!
-//! Passes that change blocks as they copy, such as `loops::expand`, append to an emptied graph
-//! (`Graph::emptied`) with the `push_` methods of [`Graph`].
+//! - `append`: new steps as they are (`merge`, `loops`). `build` adds folding (`fold`) and value
+//!   numbering (`diff`, `phi`, `simplify`); `rebuild` copies a graph through it with a rewrite for
+//!   single nodes, and `simplify` without one.
+//! - `edit`: steps of a graph are inserted, moved, cloned (`copy`) and replaced (`phi`, `diff`,
+//!   `validate`, `loops::hoist`); all others keep their operands, so their values keep their bits.
+//!   `renumber` then orders the ids.
+//! - `retain`: drops dead steps.
 
 mod analysis;
 mod append;
@@ -35,6 +30,7 @@ mod build;
 mod build_loops;
 mod copy;
 mod dead;
+mod edit;
 mod fold;
 mod graph;
 mod interpret;
@@ -58,8 +54,9 @@ pub(crate) use analysis::{block_profile, control_slice, passes_on, uses, varied_
 pub(crate) use append::Appender;
 pub use arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
 pub use build::Builder;
-pub(crate) use copy::{Copies, blocks_inside};
+pub(crate) use copy::Copies;
 pub use dead::{eliminate_dead_code, live_nodes};
+pub(crate) use edit::Editor;
 pub use fold::Folding;
 pub use graph::{
     Block, BlockData, Call, CallData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId,
@@ -70,7 +67,6 @@ pub use interpret::{Outcome, interpret};
 pub use parse::{ParseError, parse};
 pub(crate) use print::{access_line, array_line, node_line, region_line};
 pub(crate) use rebuild::{Rebuild, rebuild};
-pub use renumber::in_order;
 pub(crate) use renumber::inputs_first;
 pub use segment::{Segment, Segments};
 pub use sequence::{Lifetime, Sequence};

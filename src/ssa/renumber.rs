@@ -1,36 +1,59 @@
 //! Renumbers the nodes of an edited graph in the order of its steps.
 
-use super::arrays::ArrayData;
-use super::graph::{Block, Def, End, Graph, Item, Node, NodeData, Region};
+use super::arrays::{Array, ArrayData};
+use super::graph::{Block, Call, Def, End, Graph, Item, Node, Region};
 use crate::entity::{Entity, PrimaryMap};
 
 /// The graph with its nodes in the order of a depth-first walk: inputs, constants, then the steps
-/// of the blocks; unreachable nodes are dropped. A pass may insert nodes in blocks without regard
-/// to their ids and call this at the end.
-///
-/// `None` if a step uses a node that is not in the graph.
-///
-/// # Examples
-///
-/// ```
-/// use phigrad::internals::op::Op;
-/// use phigrad::internals::ssa::{End, Graph, Item, in_order, verify};
-///
-/// let mut graph = Graph::new(1, 0);
-/// let (root, x) = (graph.root(), graph.input(0));
-/// let sine = graph.push_apply(root, Op::Sin, &[x], None);
-/// // The sine of 2x instead: the new step comes first but has a larger id.
-/// let two = graph.push_const(2.0f64.to_bits());
-/// let double = graph.push_apply(root, Op::Mul, &[two, x], None);
-/// graph.nodes[sine].def = phigrad::internals::ssa::Def::Apply(Op::Sin, [double; 3]);
-/// graph.blocks[root].items = vec![Item::Node(double), Item::Node(sine)];
-/// graph.blocks[root].end = End::Return([sine].into_iter().collect());
-/// assert!(verify(&graph).is_err());
-/// let ordered = in_order(&graph).expect("each node is there");
-/// assert_eq!(verify(&ordered), Ok(()));
-/// ```
-pub fn in_order(graph: &Graph) -> Option<Graph> {
+/// of the blocks; unreachable nodes are dropped. `None` if a step uses a node that is not in the
+/// graph.
+pub(super) fn in_order(graph: &Graph) -> Option<Graph> {
     ordered(graph, &visited(graph))
+}
+
+impl Graph {
+    /// Visits all uses of nodes: operands, conditions, terminators, initial values, arrays.
+    pub(super) fn visit_uses(&mut self, mut visit: impl FnMut(&mut Node)) {
+        let nodes: Vec<Node> = self.nodes.keys().collect();
+        for node in nodes {
+            match &mut self.nodes[node].def {
+                Def::Apply(op, args) => {
+                    args[..op.arity()].iter_mut().for_each(&mut visit);
+                    let first = args[0];
+                    args[op.arity()..].fill(first);
+                }
+                Def::Result(call, _) => visit(call),
+                _ => {}
+            }
+        }
+        let calls: Vec<Call> = self.calls.keys().collect();
+        for call in calls {
+            self.calls[call].args.iter_mut().for_each(&mut visit);
+        }
+        let blocks: Vec<Block> = self.blocks.keys().collect();
+        for block in blocks {
+            let data = &mut self.blocks[block];
+            for item in &mut data.items {
+                if let Item::Guard { condition: node, .. } | Item::Accumulate(_, node) = item {
+                    visit(node);
+                }
+            }
+            match &mut data.end {
+                End::Open => {}
+                End::Return(values) => values.iter_mut().for_each(&mut visit),
+                End::Branch { condition, .. } => visit(condition),
+            }
+        }
+        let regions: Vec<Region> = self.regions.keys().collect();
+        for region in regions {
+            let cycle = self.regions[region].cycle.iter_mut();
+            cycle.flat_map(|cycle| &mut cycle.entries).for_each(|entry| visit(&mut entry.first));
+        }
+        let arrays: Vec<Array> = self.arrays.keys().collect();
+        for array in arrays {
+            self.arrays[array].nodes_mut().for_each(&mut visit);
+        }
+    }
 }
 
 /// The graph with the used inputs as its first nodes, ordered by number, and all other nodes in
@@ -76,58 +99,41 @@ pub(crate) fn inputs_first(graph: Graph) -> Graph {
 /// The graph with exactly these nodes, in this order.
 fn ordered(graph: &Graph, order: &[Node]) -> Option<Graph> {
     let mut ids: PrimaryMap<Node, Option<Node>> = PrimaryMap::filled(None, graph.nodes.len());
+    let mut new = graph.clone();
+    new.nodes = order.iter().map(|&node| graph.nodes[node]).collect();
     for (index, &node) in order.iter().enumerate() {
         ids[node] = Some(Node::from_index(index));
     }
-    let mut new = graph.clone();
-    let id = |node: &mut Node| {
-        *node = ids.get(*node).copied().flatten()?;
-        Some(())
+    // A removed call keeps no operands, which may be missing.
+    let mut is_called = PrimaryMap::filled(false, graph.calls.len());
+    for data in new.nodes.values() {
+        if let Def::Call(call) = data.def {
+            is_called[call] = true;
+        }
+    }
+    for call in graph.calls.keys().filter(|&call| !is_called[call]) {
+        new.calls[call].args.clear();
+    }
+    let mut is_complete = true;
+    let mut renumber = |node: &mut Node| match ids.get(*node).copied().flatten() {
+        Some(id) => *node = id,
+        None => is_complete = false,
     };
-    let mut nodes: Vec<NodeData> = order.iter().map(|&node| graph.nodes[node]).collect();
-    for data in &mut nodes {
-        if let Def::Apply(op, args) = &mut data.def {
-            let first = args[0];
-            args[op.arity()..].fill(first);
-            args.iter_mut().try_for_each(id)?;
-        }
-        if let Def::Result(call, _) = &mut data.def {
-            id(call)?;
-        }
-    }
-    for call in graph.calls.keys() {
-        // The operands of a removed call may be missing.
-        new.calls[call].args.iter_mut().for_each(|arg| _ = id(arg));
-    }
-    new.nodes = nodes.into_iter().collect();
+    new.visit_uses(&mut renumber);
     for block in graph.blocks.keys() {
-        let data = &mut new.blocks[block];
-        for item in &mut data.items {
-            match item {
-                Item::Node(node)
-                | Item::Guard { condition: node, .. }
-                | Item::Accumulate(_, node) => id(node)?,
-                Item::Region(_) | Item::Fill(_) => {}
+        for item in &mut new.blocks[block].items {
+            if let Item::Node(node) = item {
+                renumber(node);
             }
-        }
-        match &mut data.end {
-            End::Open => {}
-            End::Return(values) => values.iter_mut().try_for_each(id)?,
-            End::Branch { condition, .. } => id(condition)?,
         }
     }
     for region in graph.regions.keys() {
         let data = &mut new.regions[region];
-        data.phis.iter_mut().try_for_each(id)?;
-        for entry in data.cycle.iter_mut().flat_map(|cycle| &mut cycle.entries) {
-            id(&mut entry.phi)?;
-            id(&mut entry.first)?;
-        }
+        data.phis.iter_mut().for_each(&mut renumber);
+        let entries = data.cycle.iter_mut().flat_map(|cycle| &mut cycle.entries);
+        entries.for_each(|entry| renumber(&mut entry.phi));
     }
-    for array in graph.arrays.keys() {
-        new.arrays[array].nodes_mut().try_for_each(id)?;
-    }
-    Some(new)
+    is_complete.then_some(new)
 }
 
 /// The reachable nodes in the order of a depth-first walk.

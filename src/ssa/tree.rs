@@ -37,6 +37,19 @@ impl Graph {
         tree
     }
 
+    /// The blocks of `region` and of the regions in it.
+    pub(crate) fn blocks_inside(&self, region: Region) -> Vec<Block> {
+        let (mut blocks, mut pending) = (Vec::new(), vec![self.regions[region].root]);
+        while let Some(block) = pending.pop() {
+            blocks.push(block);
+            pending.extend(self.regions_of(block).map(|inner| self.regions[inner].root));
+            if let End::Branch { then, otherwise, .. } = self.blocks[block].end {
+                pending.extend([then, otherwise]);
+            }
+        }
+        blocks
+    }
+
     /// The number of guards and branches.
     pub fn conditions(&self) -> usize {
         let guards = |block: &BlockData| {

@@ -2,7 +2,6 @@
 
 use hashbrown::HashSet;
 
-use super::copy::blocks_inside;
 use super::fold::Folding;
 use super::graph::{Block, BlockData, Def, End, Graph, Node, Region};
 use super::interpret::interpret_while;
@@ -40,7 +39,7 @@ pub(crate) fn fallback_loops(graph: &Graph) -> HashSet<Region> {
     for block in graph.blocks.values().filter_map(|data| fallback(graph, data)) {
         for region in graph.regions_of(block) {
             loops.insert(region);
-            let inside = blocks_inside(graph, region).into_iter();
+            let inside = graph.blocks_inside(region).into_iter();
             loops.extend(inside.flat_map(|block| graph.regions_of(block)));
         }
     }

@@ -13,8 +13,8 @@ use crate::numeric::{AffinePower, Routine, Trips};
 use crate::op::Op;
 use crate::random::Random;
 use crate::ssa::{
-    Array, ArrayData, Block, Def, End, Graph, Item, Node, NodeData, Outcome, Region, blocks_inside,
-    in_order, interpret, most_steps,
+    Array, ArrayData, Block, Def, Editor, End, Graph, Item, Node, NodeData, Outcome, Region,
+    interpret, most_steps,
 };
 
 /// The number of random points for each trip count.
@@ -112,7 +112,7 @@ struct ExtractedLoop {
 impl ExtractedLoop {
     fn new(graph: &Graph, subject: &Subject<'_>) -> Option<ExtractedLoop> {
         let &Subject { region, items, nexts, values, live_ins } = subject;
-        let mut extracted = graph.clone();
+        let mut extracted = Editor::of(graph);
         for (node, _) in graph.input_nodes() {
             // A dependence of the loop that the closed form does not have makes the values NaN.
             extracted.nodes[node].def = Def::Const(f64::NAN.to_bits());
@@ -145,7 +145,7 @@ impl ExtractedLoop {
         extracted.blocks[root].end = End::Return(phis.iter().copied().collect());
         extracted.regions[region].phis = phis;
         clear_around(&mut extracted, region);
-        let extracted = in_order(&extracted)?;
+        let extracted = extracted.finish()?;
         let bound =
             extracted.regions[region].cycle.as_ref().map_or(1, |cycle| u64::from(cycle.bound));
         let steps = most_steps(&extracted, |_| 1) / bound.max(1);
@@ -154,7 +154,7 @@ impl ExtractedLoop {
 
     /// The extracted graph with this trip count.
     fn with_trips(&self, count: u64) -> Option<Graph> {
-        let mut extracted = self.graph.clone();
+        let mut extracted = Editor::of(&self.graph);
         let body = extracted.regions[self.region].root;
         let last = extracted.push_const((count.checked_sub(1)? as f64).to_bits());
         let number =
@@ -171,7 +171,7 @@ impl ExtractedLoop {
         if let Some(cycle) = &mut extracted.regions[self.region].cycle {
             cycle.bound = u32::try_from(count).ok()?;
         }
-        in_order(&extracted)
+        extracted.finish()
     }
 }
 
@@ -185,7 +185,8 @@ fn steps_before(
 ) -> Vec<Item> {
     let mut pending: Vec<Node> = nexts.iter().chain(values).copied().collect();
     pending.extend(extracted.entries(region).iter().map(|entry| entry.first));
-    let inner = blocks_inside(extracted, region)
+    let inner = extracted
+        .blocks_inside(region)
         .into_iter()
         .flat_map(|block| &extracted.blocks[block].items);
     let mut inside = HashSet::new();
@@ -214,7 +215,7 @@ fn steps_before(
 
 /// Clears all blocks, regions and arrays that only the code around `region` uses.
 fn clear_around(extracted: &mut Graph, region: Region) {
-    let mut kept = blocks_inside(extracted, region);
+    let mut kept = extracted.blocks_inside(region);
     kept.push(extracted.root());
     let mut read = Vec::new();
     for &block in &kept {

@@ -19,11 +19,10 @@ use smallvec::SmallVec;
 use self::analysis::Analysis;
 use self::cancellation::cancels;
 use super::rule::{Applied, Rule};
-use crate::entity::PrimaryMap;
 use crate::explain::notation::Brief;
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::{
-    Block, Def, End, Graph, Item, Node, NodeData, Region, eliminate_dead_code, in_order, verify,
+    Block, Def, Editor, End, Graph, Item, Node, NodeData, Region, eliminate_dead_code, verify,
 };
 
 /// The largest number of passes over the graph.
@@ -80,16 +79,16 @@ fn round(graph: &Graph) -> Option<(Graph, Vec<Applied>)> {
     if !graph.regions.keys().any(|region| has_phis(&region)) {
         return None;
     }
-    let mut editor = Editor::of(graph);
+    let mut rules = Rules::of(graph);
     for block in graph.preorder() {
         for region in graph.regions_of(block).filter(has_phis) {
-            editor.order_arms(region);
-            editor.fold_identical(region);
-            editor.exchange_branches(region);
+            rules.order_arms(region);
+            rules.fold_identical(region);
+            rules.exchange_branches(region);
         }
-        editor.distribute_users(block);
+        rules.distribute_users(block);
     }
-    editor.finish()
+    rules.finish()
 }
 
 /// True if `region` is no loop and has φs.
@@ -97,30 +96,21 @@ fn is_branch(graph: &Graph, region: Region) -> bool {
     graph.regions[region].cycle.is_none() && !graph.regions[region].phis.is_empty()
 }
 
-/// A graph editor. The analysis is that of the original graph, so each region and node is changed
-/// at most once in a pass.
-struct Editor<'a> {
+/// The rules, applied to one graph. The analysis is that of the original graph, so each region and
+/// node is changed at most once in a pass.
+struct Rules<'a> {
     analysis: Analysis<'a>,
-    new: Graph,
-    /// The nodes to be replaced, with their replacements.
-    replaced: HashMap<Node, Node>,
+    editor: Editor,
     changed: HashSet<Region>,
-    /// The steps to be inserted before each region.
-    before: HashMap<Region, Vec<Node>>,
-    /// The steps to be removed, since they are inserted before a region.
-    moved: HashSet<Node>,
     applied: Vec<Applied>,
 }
 
-impl<'a> Editor<'a> {
+impl<'a> Rules<'a> {
     fn of(graph: &'a Graph) -> Self {
-        Editor {
+        Rules {
             analysis: Analysis::of(graph),
-            new: graph.clone(),
-            replaced: HashMap::new(),
+            editor: Editor::of(graph),
             changed: HashSet::new(),
-            before: HashMap::new(),
-            moved: HashSet::new(),
             applied: Vec::new(),
         }
     }
@@ -164,7 +154,7 @@ impl<'a> Editor<'a> {
         let complement = self.analysis.number_of(Op::Eq, &args[..2]);
         let Some(known) = self.analysis.available(complement, block, at) else { return };
         let end = End::Branch { condition: known, then: otherwise, otherwise: then };
-        self.new.blocks[root].end = end;
+        self.editor.blocks[root].end = end;
         let phi = graph.regions[region].phis[0];
         let form = self.brief().complement(condition, [then, otherwise]);
         self.note(Rule::F3, phi, form);
@@ -194,7 +184,7 @@ impl<'a> Editor<'a> {
             };
             let form = self.brief().same(phi, first);
             self.note(Rule::F1, phi, form);
-            self.replaced.insert(phi, outside);
+            self.editor.replace(phi, outside);
         }
     }
 
@@ -222,8 +212,7 @@ impl<'a> Editor<'a> {
                 return None;
             };
             let args = args.map(|arg| copies.get(&arg).copied().unwrap_or(arg));
-            let copy = self.new.nodes.push(NodeData { def: Def::Apply(op, args), place });
-            self.before.entry(region).or_default().push(copy);
+            let copy = self.editor.insert_node(region, Def::Apply(op, args), place);
             copies.insert(node, copy);
         }
         copies.get(&node).copied()
@@ -245,7 +234,7 @@ impl<'a> Editor<'a> {
                 continue;
             };
             let is_free = [region, inner].iter().all(|region| !self.changed.contains(region))
-                && !self.replaced.contains_key(&phi)
+                && !self.editor.is_replaced(phi)
                 && is_branch(graph, inner)
                 && self.analysis.is_visible(condition, block, at);
             let (of_a, of_b) =
@@ -267,14 +256,11 @@ impl<'a> Editor<'a> {
                 if self.analysis.values[a] == self.analysis.values[b] {
                     return (leaf, a);
                 }
-                let def = Def::Apply(Op::Select, [condition, a, b]);
-                let chosen = self.new.nodes.push(NodeData { def, place });
-                self.new.blocks[leaf].items.push(Item::Node(chosen));
-                (leaf, chosen)
+                (leaf, self.editor.push_apply(leaf, Op::Select, &[condition, a, b], place))
             });
             let phi_operands: Vec<(Block, Node)> = phi_operands.collect();
             let new = self.add_phi(inner, &phi_operands);
-            self.replaced.insert(phi, new);
+            self.editor.replace(phi, new);
             self.changed.extend([region, inner]);
             self.note(Rule::C3, phi, form);
         }
@@ -283,11 +269,11 @@ impl<'a> Editor<'a> {
     /// Adds a φ to `region` with these operands.
     fn add_phi(&mut self, region: Region, phi_operands: &[(Block, Node)]) -> Node {
         for &(leaf, value) in phi_operands {
-            if let End::Return(values) = &mut self.new.blocks[leaf].end {
+            if let End::Return(values) = &mut self.editor.blocks[leaf].end {
                 values.push(value);
             }
         }
-        self.new.push_phi(region)
+        self.editor.push_phi(region)
     }
 
     /// F2, C1 and C4: moves applications of φs in `block` into the arms of the branch.
@@ -320,8 +306,8 @@ impl<'a> Editor<'a> {
         let branched: Vec<usize> = (0..args.len()).filter(|&i| is_operand(args[i])).collect();
         let leaves = graph.leaves(graph.regions[region].root);
         let is_changed = self.changed.contains(&region)
-            || self.moved.contains(&node)
-            || args.iter().any(|arg| self.replaced.contains_key(arg));
+            || self.is_moved(node)
+            || args.iter().any(|arg| self.editor.is_replaced(*arg));
         // The exponent of an integer power is a constant.
         let fits = leaves.len() <= MAX_LEAVES && !(op == Op::Powi && branched.contains(&1));
         if is_changed || !fits {
@@ -360,7 +346,7 @@ impl<'a> Editor<'a> {
             let rule = if branched.len() > 1 { Rule::C4 } else { Rule::F1 };
             let form = self.brief().same(node, known);
             self.note(rule, node, form);
-            self.replaced.insert(node, known);
+            self.editor.replace(node, known);
             return;
         }
         if !gains || !self.move_operands(region, args, &branched) {
@@ -373,22 +359,16 @@ impl<'a> Editor<'a> {
         let mut phi_operands = Vec::new();
         for (leaf, here, value, known) in results {
             let result = match (self.analysis.constant(value), known) {
-                (Some(constant), _) => self.new.push_const(constant.to_bits()),
+                (Some(constant), _) => self.editor.push_const(constant.to_bits()),
                 (None, Some(known)) => known,
-                (None, None) => {
-                    let padded = core::array::from_fn(|i| here.get(i).copied().unwrap_or(here[0]));
-                    let def = Def::Apply(op, padded);
-                    let result = self.new.nodes.push(NodeData { def, place });
-                    self.new.blocks[leaf].items.push(Item::Node(result));
-                    result
-                }
+                (None, None) => self.editor.push_apply(leaf, op, &here, place),
             };
             phi_operands.push((leaf, result));
         }
         let rule = if branched.len() > 1 { Rule::C1 } else { Rule::F2 };
         self.note(rule, node, form);
         let phi = self.add_phi(region, &phi_operands);
-        self.replaced.insert(node, phi);
+        self.editor.replace(node, phi);
         self.changed.insert(region);
     }
 
@@ -406,7 +386,7 @@ impl<'a> Editor<'a> {
             let here =
                 self.analysis.position(node).is_some_and(|(own_block, _)| own_block == block);
             let is_step = matches!(self.graph().nodes[node].def, Def::Apply(..));
-            let is_changed = self.replaced.contains_key(&node) || self.moved.contains(&node);
+            let is_changed = self.editor.is_replaced(node) || self.is_moved(node);
             if !here || !is_step || is_changed || steps.len() >= MAX_MOVED_STEPS {
                 return false;
             }
@@ -414,82 +394,26 @@ impl<'a> Editor<'a> {
             pending.extend(self.graph().nodes[node].args());
         }
         steps.sort_unstable();
-        self.moved.extend(&steps);
-        self.before.entry(region).or_default().extend(steps);
+        for step in steps {
+            if let Some(position) = self.analysis.position(step) {
+                self.editor.move_before(position, region);
+            }
+        }
         true
     }
 
+    /// True if `node` is a step that moves before a region.
+    fn is_moved(&self, node: Node) -> bool {
+        self.analysis.position(node).is_some_and(|position| self.editor.is_moved(position))
+    }
+
     /// The edited graph and the rules that were applied; `None` if there are none.
-    fn finish(mut self) -> Option<(Graph, Vec<Applied>)> {
+    fn finish(self) -> Option<(Graph, Vec<Applied>)> {
         if self.applied.is_empty() {
             return None;
         }
-        for block in self.analysis.graph.blocks.keys() {
-            let items = core::mem::take(&mut self.new.blocks[block].items);
-            let mut all = Vec::with_capacity(items.len());
-            for item in items {
-                match item {
-                    Item::Node(node) if self.moved.contains(&node) => continue,
-                    Item::Region(region) => {
-                        let before = self.before.get(&region).into_iter().flatten();
-                        all.extend(before.map(|&node| Item::Node(node)));
-                    }
-                    _ => {}
-                }
-                all.push(item);
-            }
-            self.new.blocks[block].items = all;
-        }
-        self.rename();
-        let graph = eliminate_dead_code(&in_order(&self.new)?);
+        let graph = eliminate_dead_code(&self.editor.finish()?);
         // An edit that uses a value where it is not visible is discarded.
         verify(&graph).is_ok().then_some((graph, self.applied))
-    }
-
-    /// Replaces all uses of replaced nodes.
-    fn rename(&mut self) {
-        let replaced = &self.replaced;
-        let rename = |node: &mut Node| {
-            while let Some(&other) = replaced.get(node) {
-                *node = other;
-            }
-        };
-        let nodes: PrimaryMap<Node, NodeData> = self
-            .new
-            .nodes
-            .values()
-            .map(|data| {
-                let mut data = *data;
-                if let Def::Apply(_, args) = &mut data.def {
-                    args.iter_mut().for_each(rename);
-                }
-                data
-            })
-            .collect();
-        self.new.nodes = nodes;
-        for block in self.analysis.graph.blocks.keys() {
-            let data = &mut self.new.blocks[block];
-            for item in &mut data.items {
-                if let Item::Guard { condition: node, .. } | Item::Accumulate(_, node) = item {
-                    rename(node);
-                }
-            }
-            match &mut data.end {
-                End::Return(values) => values.iter_mut().for_each(rename),
-                End::Branch { condition, .. } => rename(condition),
-                End::Open => {}
-            }
-        }
-        for region in self.analysis.graph.regions.keys() {
-            if let Some(cycle) = &mut self.new.regions[region].cycle {
-                cycle.entries.iter_mut().for_each(|entry| rename(&mut entry.first));
-            }
-        }
-        for array in self.analysis.graph.arrays.keys() {
-            self.new.arrays[array].nodes_mut().for_each(rename);
-        }
-        for call in self.analysis.graph.calls.keys() {
-            self.new.calls[call].args.iter_mut().for_each(rename);
-        }
     }
 }

@@ -20,9 +20,11 @@ use crate::numeric::Routine;
 use crate::op::Op;
 use crate::phi::reason::RecurrenceReason;
 use crate::phi::rule::Applied;
-use crate::phi::version::{Cursor, all_accepted, call, move_before, version};
+use crate::phi::version::{Versions, move_before};
 use crate::pipeline::cost;
-use crate::ssa::{Block, Copies, Def, End, Entry, Graph, Item, Nest, Node, NodeData, Region};
+use crate::ssa::{
+    Block, Copies, Def, Editor, End, Entry, Graph, Item, Nest, Node, NodeData, Region,
+};
 use crate::validate::{Subject, refuted};
 
 /// The largest number of steps that are copied after a loop, for one exit.
@@ -172,48 +174,39 @@ fn steps_before_exit(
 
 /// Inserts the closed form after `region`.
 pub(super) fn insert(
-    new: &mut Graph,
+    new: &mut Editor,
     graph: &Graph,
     nest: &Nest,
     region: Region,
     closing: ExitClosing,
 ) {
     let Some(block) = nest.region_block(region) else { return };
-    let Some(mut cursor) = Cursor::before(new, block, region) else { return };
     let place = graph.regions[region].place;
     // The fallback version, which runs if the routine rejects the call.
     let fallback = Copies::default().region(new, region);
-    new.blocks[block].items[cursor.at] = Item::Region(fallback);
+    new.replace_region(block, region, fallback);
     // The φs become those of both versions, so the loop gets new ones.
     let outer = new.regions[region].phis.clone();
-    cursor.insert(new, Item::Region(region));
+    new.insert(fallback, Item::Region(region));
     let (count, exit) = count_iterations(new, region, &closing.exits);
-    let mut accepted: Option<Node> = None;
-    let (mut steps, mut outputs, mut copies) = (Vec::new(), Vec::new(), Copies::default());
+    let mut versions = Versions::of(new, block, fallback);
+    let arm = versions.arm;
+    let (mut outputs, mut copies) = (Vec::new(), Copies::default());
     for Evaluation { routine, mut live_ins, trips } in closing.evaluations {
-        move_before(new, graph, nest, region, &mut cursor, &mut copies, &mut live_ins);
+        move_before(new, graph, nest, (region, fallback), &mut copies, &mut live_ins);
         if let Some(trips) = trips {
             live_ins[trips] = count;
         }
-        let (condition, values) =
-            call(new, &mut cursor, Routine::AffinePower(routine), live_ins, &mut steps, place);
-        accepted = Some(all_accepted(new, &mut cursor, accepted, condition));
-        outputs.push(values);
+        outputs.push(versions.call(new, Routine::AffinePower(routine), live_ins));
     }
-    let Some(accepted) = accepted else { return };
     // The state at the head of the last iteration.
     let mut states: HashMap<Node, Node> = HashMap::new();
     for State { phi, output: (of, output), first } in closing.states {
         let mut value = outputs[of][output];
         if let Some(first) = first {
             let zero = new.push_const(0.0f64.to_bits());
-            let mut step = |op, args| {
-                let step = new.nodes.push(NodeData { def: Def::Apply(op, args), place });
-                steps.push(step);
-                step
-            };
-            let is_first = step(Op::Eq, [count, zero, count]);
-            value = step(Op::Select, [is_first, first, value]);
+            let is_first = new.push_apply(arm, Op::Eq, &[count, zero], place);
+            value = new.push_apply(arm, Op::Select, &[is_first, first, value], place);
         }
         states.insert(phi, value);
     }
@@ -226,7 +219,10 @@ pub(super) fn insert(
     let mut values: Vec<Node> = Vec::new();
     for (index, of) in closing.exits.iter().enumerate() {
         let mut copies = Copies::of(states.clone());
-        steps.extend(of.steps.iter().map(|&step| copies.step(new, step)));
+        for &step in &of.steps {
+            let copy = copies.step(new, step);
+            new.blocks[arm].items.push(Item::Node(copy));
+        }
         let own: Vec<Node> = of.values.iter().map(|&value| copies.node(value)).collect();
         if index == 0 {
             values = own;
@@ -234,16 +230,12 @@ pub(super) fn insert(
         }
         let Some(exit) = exit else { continue };
         let number = new.push_const((index as f64).to_bits());
-        let def = Def::Apply(Op::Eq, [exit, number, exit]);
-        let is_this = new.nodes.push(NodeData { def, place });
-        steps.push(is_this);
+        let is_this = new.push_apply(arm, Op::Eq, &[exit, number], place);
         for (value, own) in values.iter_mut().zip(own).filter(|(value, own)| **value != *own) {
-            let def = Def::Apply(Op::Select, [is_this, own, *value]);
-            *value = new.nodes.push(NodeData { def, place });
-            steps.push(*value);
+            *value = new.push_apply(arm, Op::Select, &[is_this, own, *value], place);
         }
     }
-    version(new, &cursor, (fallback, &outer), accepted, (steps, values));
+    versions.finish(new, &outer, values);
 }
 
 /// Replaces the exit φs of `region` by its last iteration number and, if there are several `exits`,

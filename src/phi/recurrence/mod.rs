@@ -24,13 +24,13 @@ use core::cmp::Reverse;
 use super::close::CloseLimits;
 use super::reason::{OpenReason, RecurrenceReason};
 use super::rule::{Applied, OpenLoop};
-use super::version::{Cursor, Evaluation, all_accepted, call, move_before, version};
+use super::version::{Evaluation, Versions, move_before};
 use crate::entity::PrimaryMap;
 use crate::loops::trip_count;
 use crate::numeric::{AffineMap, AffinePower, MAX_STATES, Routine, Trips};
 use crate::pipeline::cost;
 use crate::ssa::{
-    ArrayData, Block, Copies, Def, End, Graph, Item, Nest, Node, Region, activity, in_order,
+    ArrayData, Block, Copies, Def, Editor, End, Graph, Item, Nest, Node, Region, activity,
     is_acceptance,
 };
 use crate::validate::{Subject, refuted};
@@ -63,7 +63,7 @@ pub(super) fn close_recurrences(graph: &Graph, kind: Kind, limits: &CloseLimits)
     let always = limits.always;
     let nest = Nest::of(graph);
     let activity = activity(graph);
-    let mut new = graph.clone();
+    let mut new = Editor::of(graph);
     let (mut applied, mut open) = (Vec::new(), Vec::new());
     let (mut pending, mut known) = (loops_in(graph, graph.root()), 0);
     while let Some(region) = pending.pop() {
@@ -90,7 +90,7 @@ pub(super) fn close_recurrences(graph: &Graph, kind: Kind, limits: &CloseLimits)
             pending.extend(loops_in(graph, graph.regions[region].root));
         }
     }
-    let graph = if applied.is_empty() { None } else { in_order(&new) };
+    let graph = if applied.is_empty() { None } else { new.finish() };
     Recurrences { graph, applied, open }
 }
 
@@ -305,21 +305,15 @@ pub(super) fn check_saved(
 }
 
 /// Replaces `region` by both versions.
-fn insert(new: &mut Graph, graph: &Graph, nest: &Nest, region: Region, closing: Closing) {
+fn insert(new: &mut Editor, graph: &Graph, nest: &Nest, region: Region, closing: Closing) {
     let Some(block) = nest.region_block(region) else { return };
-    let Some(mut cursor) = Cursor::before(new, block, region) else { return };
-    let place = graph.regions[region].place;
-    let (mut copies, mut accepted) = (Copies::default(), None);
-    let (mut steps, mut outputs) = (Vec::new(), Vec::new());
+    let mut versions = Versions::of(new, block, region);
+    let (mut copies, mut outputs) = (Copies::default(), Vec::new());
     for Evaluation { routine, mut live_ins, .. } in closing.evaluations {
-        move_before(new, graph, nest, region, &mut cursor, &mut copies, &mut live_ins);
-        let (condition, values) =
-            call(new, &mut cursor, Routine::AffinePower(routine), live_ins, &mut steps, place);
-        accepted = Some(all_accepted(new, &mut cursor, accepted, condition));
-        outputs.push(values);
+        move_before(new, graph, nest, (region, region), &mut copies, &mut live_ins);
+        outputs.push(versions.call(new, Routine::AffinePower(routine), live_ins));
     }
-    let Some(accepted) = accepted else { return };
     let values = closing.outputs.iter().map(|&(of, output)| outputs[of][output]).collect();
     let phis = new.regions[region].phis.clone();
-    version(new, &cursor, (region, &phis), accepted, (steps, values));
+    versions.finish(new, &phis, values);
 }

@@ -9,8 +9,7 @@ use crate::numeric::double_double::Bounded;
 use crate::numeric::{Instruction, Polynomial, Program, Slot};
 use crate::op::Op;
 use crate::phi::reason::SumReason;
-use crate::phi::version::Cursor;
-use crate::ssa::{Def, Graph, Node, PlaceId};
+use crate::ssa::{Editor, Node, PlaceId, Region};
 
 /// A coefficient: a folded number, or nodes before the loop that compute it in a call.
 #[derive(Clone, Copy, Debug)]
@@ -203,8 +202,9 @@ impl Sum {
 
 /// Lowers to nodes before a loop.
 pub(super) struct NodeBuilder<'a> {
-    pub(super) graph: &'a mut Graph,
-    pub(super) cursor: &'a mut Cursor,
+    pub(super) editor: &'a mut Editor,
+    /// The loop.
+    pub(super) region: Region,
     pub(super) place: Option<PlaceId>,
     /// Pairs of a node in the loop and its copy before it.
     pub(super) moved: Vec<(Node, Node)>,
@@ -214,7 +214,7 @@ impl Target for NodeBuilder<'_> {
     type Value = Node;
 
     fn number(&mut self, number: Bounded) -> Result<Node, SumReason> {
-        Ok(self.graph.push_const(number.hi.to_bits()))
+        Ok(self.editor.push_const(number.hi.to_bits()))
     }
 
     fn variable(&mut self, Variable { node, transform }: Variable) -> Result<Node, SumReason> {
@@ -236,7 +236,7 @@ impl Target for NodeBuilder<'_> {
     }
 
     fn apply(&mut self, op: Op, [a, b]: [Node; 2]) -> Result<Node, SumReason> {
-        Ok(self.cursor.push(self.graph, Def::Apply(op, [a, b, a]), self.place))
+        Ok(self.editor.insert_apply(self.region, op, &[a, b][..op.arity()], self.place))
     }
 }
 

@@ -24,10 +24,9 @@ use crate::phi::close::CloseLimits;
 use crate::phi::reason::SumReason;
 use crate::phi::recurrence::{Body, needed};
 use crate::phi::rule::Rule;
-use crate::phi::version::Cursor;
 use crate::pipeline::cost;
 use crate::ssa::{
-    AccessData, ArrayData, Block, Def, End, Graph, Item, Node, NodeData, Region, RegionData,
+    AccessData, ArrayData, Block, Def, Editor, End, Graph, Item, Node, NodeData, Region, RegionData,
 };
 
 /// The largest trip count of a loop whose terms are tested to be squares, one by one.
@@ -294,16 +293,13 @@ impl Hoist {
     /// Inserts the loops, and replaces the placeholders of `sum` by their results.
     pub(super) fn insert(
         &self,
-        new: &mut Graph,
+        new: &mut Editor,
         context: LoopContext<'_>,
         update: &Update,
         sum: &mut Sum,
     ) -> Option<()> {
-        let block = context.nest.region_block(self.outer)?;
-        let mut cursor = Cursor::before(new, block, self.outer)?;
-        let source = context.graph.regions[context.region].place;
-        let mut builder =
-            LoopBuilder { new, cursor: &mut cursor, place: source, count: self.count };
+        let place = context.graph.regions[context.region].place;
+        let mut builder = LoopBuilder { new, outer: self.outer, place, count: self.count };
         sum.moments = match &self.moments {
             MomentMethod::WorkingPrecision => {
                 builder.sum_terms(update, &[]).into_iter().map(Coefficient::Node).collect()
@@ -331,16 +327,16 @@ impl Hoist {
 
 /// Inserts loops over data.
 struct LoopBuilder<'a> {
-    new: &'a mut Graph,
-    cursor: &'a mut Cursor,
+    new: &'a mut Editor,
+    /// The loop before which they are inserted.
+    outer: Region,
     place: Option<crate::ssa::PlaceId>,
     count: u64,
 }
 
 impl LoopBuilder<'_> {
     fn apply(&mut self, op: Op, args: &[Node]) -> Node {
-        let args = core::array::from_fn(|at| args.get(at).copied().unwrap_or(args[0]));
-        self.cursor.push(self.new, Def::Apply(op, args), self.place)
+        self.new.insert_apply(self.outer, op, args, self.place)
     }
 
     /// Computes the expansion point: the root of a line, or the least-squares solution of squares;
@@ -440,7 +436,7 @@ impl LoopBuilder<'_> {
         let passed = core::iter::once(&again).chain(&nexts).chain(&nexts).copied().collect();
         new.blocks[root].end = End::Return(passed);
         let phis = nexts.iter().map(|_| new.push_phi(region)).collect();
-        self.cursor.insert(self.new, Item::Region(region));
+        new.insert(self.outer, Item::Region(region));
         phis
     }
 }

@@ -33,15 +33,13 @@ use super::close::CloseLimits;
 use super::reason::{OpenReason, SumReason};
 use super::recurrence::{Body, body, check_saved, loops_in, needed};
 use super::rule::{Applied, OpenLoop};
-use super::version::{Cursor, all_accepted, call, move_before, version};
+use super::version::{Versions, move_before};
 use crate::entity::{Entity, PrimaryMap};
 use crate::loops::trip_count;
 use crate::numeric::Routine;
-use crate::op::Op;
 use crate::pipeline::cost;
 use crate::ssa::{
-    ArrayData, Copies, Def, End, Folding, Graph, Item, Nest, Node, Region, activity, in_order,
-    simplify,
+    ArrayData, Copies, Def, Editor, End, Folding, Graph, Nest, Node, Region, activity, simplify,
 };
 use crate::validate::{Subject, differs};
 use extract::{LoopContext, Transform, Variable};
@@ -86,7 +84,7 @@ fn pass(
     open: &mut Vec<OpenLoop>,
 ) -> Option<Graph> {
     let (nest, activity, inactive) = (Nest::of(graph), activity(graph), inactive(graph));
-    let mut new = graph.clone();
+    let mut new = Editor::of(graph);
     let (mut innermost, mut pending) = (Vec::new(), loops_in(graph, graph.root()));
     while let Some(region) = pending.pop() {
         let inner = loops_in(graph, graph.regions[region].root);
@@ -119,7 +117,7 @@ fn pass(
             Err(reason) => leave_open(reason),
         }
     }
-    let new = if is_changed { in_order(&new) } else { None };
+    let new = if is_changed { new.finish() } else { None };
     if new.is_none() {
         applied.truncate(known);
     }
@@ -257,34 +255,30 @@ fn is_refuted(context: LoopContext<'_>, body: &Body, count: u64, closed: &Closed
 /// Inserts inline closed forms before the loop, and replaces the loop by both versions if there are
 /// routines. `None` if that fails; `new` is to be discarded then.
 fn insert(
-    new: &mut Graph,
+    new: &mut Editor,
     context: LoopContext<'_>,
     activity: &PrimaryMap<Node, bool>,
     all: Vec<Closed>,
 ) -> Option<()> {
     let LoopContext { graph, nest, region, .. } = context;
     let block = nest.region_block(region)?;
-    let mut cursor = Cursor::before(new, block, region)?;
-    let source = graph.regions[region].place;
-    let (mut copies, mut accepted) = (Copies::default(), None);
-    let (mut steps, mut outputs, mut replaced) = (Vec::new(), Vec::new(), HashSet::new());
-    let one = new.push_const(1.0f64.to_bits());
+    let place = graph.regions[region].place;
+    let (mut copies, mut outputs) = (Copies::default(), Vec::new());
+    let (mut versions, mut replaced) = (None, HashSet::new());
     for Closed { phi, mut form, mut routine } in all {
         if let (Some(hoist), Expression::Sum(sum)) = (&form.hoist, &mut form.expression) {
-            hoist.insert(new, context, &form.update, sum)?;
+            hoist.insert(new, context, &form.update, sum);
             if routine.is_some() {
                 // The moments are inputs now, which are not differentiated.
                 let is_active = |node: Node| node.index() < activity.len() && activity[node];
                 routine = Some(form.expression.routine(graph, is_active).ok()?);
             }
-            // The inserted loops may have moved the loop.
-            cursor.at = Cursor::before(new, block, region)?.at;
         }
         let nodes = form.expression.nodes(graph);
         let mut before = nodes.clone();
-        move_before(new, graph, nest, region, &mut cursor, &mut copies, &mut before);
+        move_before(new, graph, nest, (region, region), &mut copies, &mut before);
         let moved = nodes.into_iter().zip(before).collect();
-        let mut target = NodeBuilder { graph: new, cursor: &mut cursor, place: source, moved };
+        let mut target = NodeBuilder { editor: new, region, place, moved };
         match (routine, &form.expression) {
             (Some((routine, inputs)), _) => {
                 let inputs = inputs
@@ -292,24 +286,22 @@ fn insert(
                     .map(|node| Variable { node, transform: Transform::Identity });
                 let args = inputs.map(|input| target.variable(input));
                 let args: Vec<Node> = args.collect::<Result<_, SumReason>>().ok()?;
-                let (condition, values) = call(new, &mut cursor, routine, args, &mut steps, source);
-                accepted = Some(all_accepted(new, &mut cursor, accepted, condition));
-                outputs.extend(values);
+                let versions = versions.get_or_insert_with(|| Versions::of(new, block, region));
+                outputs.extend(versions.call(new, routine, args));
             }
             (None, Expression::Sum(sum)) => {
                 let value = sum.lower(&mut target).ok()?;
                 let phi = graph.regions[region].phis[phi];
-                new.nodes[phi].def = Def::Apply(Op::Mul, [value, one, value]);
-                cursor.insert(new, Item::Node(phi));
+                new.replace(phi, value);
                 replaced.insert(phi);
             }
             (None, Expression::Product(_)) => {}
         }
     }
     drop_phis(new, region, &replaced);
-    if let Some(accepted) = accepted {
+    if let Some(versions) = versions {
         let phis = new.regions[region].phis.clone();
-        version(new, &cursor, (region, &phis), accepted, (steps, outputs));
+        versions.finish(new, &phis, outputs);
     }
     Some(())
 }
