@@ -10,7 +10,8 @@ use smallvec::SmallVec;
 
 use crate::op::Op;
 use crate::ssa::{
-    ArrayData, Block, Def, Editor, End, Graph, Item, Loop, Nest, Node, NodeData, Region, RegionData,
+    ArrayData, Block, Def, Editor, End, Graph, Item, Loop, Nest, Node, NodeData, Passed, Region,
+    RegionData,
 };
 
 /// The strips of a loop of at most `bound` iterations.
@@ -141,25 +142,26 @@ fn end_strip(
     ends: &Ends,
     counts: impl Fn(Node) -> bool,
 ) {
-    let End::Return(passed) = graph.blocks[leaf].end.clone() else { return };
-    let Some((&again, rest)) = passed.split_first() else { return };
+    let Some(Passed { again: Some(again), nexts, values }) = graph.passed(region, leaf) else {
+        return;
+    };
+    let (nexts, values) = (nexts.to_vec(), values.to_vec());
     let entries: Vec<Node> = graph.entries(region).iter().map(|entry| entry.phi).collect();
-    let (nexts, values) = rest.split_at(entries.len());
     // The operands for the inner loop, then for the outer one. Operands that are never used
     // are nodes without an adjoint, or with one in any case.
     let (inner_again, outer_again, outer_nexts, outer_values) = match graph.constant(again) {
-        Some(0.0) => (again, again, entries, values.to_vec()),
-        Some(_) => (ends.goes_on, again, nexts.to_vec(), vec![again; values.len()]),
-        None if counts(again) => (ends.goes_on, ends.more, nexts.to_vec(), values.to_vec()),
+        Some(0.0) => (again, again, entries, values),
+        Some(_) => (ends.goes_on, again, nexts.clone(), vec![again; values.len()]),
+        None if counts(again) => (ends.goes_on, ends.more, nexts.clone(), values),
         None => {
             let operands = [ends.goes_on, again, ends.zero];
             let both = graph.push_apply(leaf, Op::Select, &operands, None);
-            (both, again, nexts.to_vec(), values.to_vec())
+            (both, again, nexts.clone(), values)
         }
     };
     let mut all: SmallVec<[Node; 2]> = SmallVec::new();
     all.push(inner_again);
-    all.extend_from_slice(nexts);
+    all.extend(nexts);
     all.push(outer_again);
     all.extend(outer_nexts);
     all.extend(outer_values);

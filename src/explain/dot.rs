@@ -3,7 +3,8 @@
 use core::fmt::Write;
 
 use crate::ssa::{
-    Array, Block, Def, End, Graph, Item, Region, access_line, array_line, node_line, region_line,
+    Array, Block, Def, End, Graph, Item, Passed, Region, access_line, array_line, node_line,
+    region_line,
 };
 
 /// The graph in the language of Graphviz: a cluster for each block and each region, nested as in
@@ -176,13 +177,12 @@ fn write_joins(graph: &Graph, region: Region, out: &mut String) -> core::fmt::Re
         writeln!(out, "  {} -> {} [label=first];", entry.first, entry.phi)?;
     }
     for leaf in graph.leaves(data.root) {
-        if let End::Return(values) = &graph.blocks[leaf].end {
-            let (decides, _) = graph.passed_before_phis(region);
-            for again in &values[..decides] {
+        if let Some(Passed { again, nexts, values }) = graph.passed(region, leaf) {
+            if let Some(again) = again {
                 writeln!(out, "  {again} -> {} [style=dashed, label=again];", data.root)?;
             }
             let entries = graph.entries(region).iter().map(|entry| &entry.phi);
-            for (value, phi) in values[decides..].iter().zip(entries.chain(&data.phis)) {
+            for (value, phi) in nexts.iter().chain(values).zip(entries.chain(&data.phis)) {
                 writeln!(out, "  {value} -> {phi} [label={leaf}];")?;
             }
         }

@@ -11,7 +11,7 @@ use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{
     Access, AccessData, Appender, Array, ArrayData, Block, CallData, Def, End, Graph, Item, Nest,
-    Node, PlaceId, Region,
+    Node, Passed, PlaceId, Region,
 };
 
 /// `graph` with each of `loops` unrolled; other loops stay. `None` if one of `loops` may end
@@ -74,8 +74,8 @@ pub(crate) fn can_expand(graph: &Graph, region: Region) -> bool {
 /// body is one block.
 fn counter(graph: &Graph, region: Region) -> Option<Node> {
     let data = &graph.regions[region];
-    let End::Return(passed) = &graph.blocks[data.root].end else { return None };
-    let again = passed.first().copied().filter(|&again| graph.constant(again).is_none())?;
+    let again = graph.passed(region, data.root)?.again;
+    let again = again.filter(|&again| graph.constant(again).is_none())?;
     let count = trip_count(graph, region, again)?;
     (count == u64::from(data.cycle.as_ref()?.bound)).then_some(again)
 }
@@ -224,12 +224,7 @@ impl Expand<'_> {
         let old = self.old;
         let data = &old.regions[region];
         let entries = old.entries(region);
-        let passed: &[Node] = match &old.blocks[data.root].end {
-            End::Return(passed) => passed,
-            End::Branch { .. } | End::Open => &[],
-        };
-        let passed = passed.get(1..).unwrap_or_default();
-        let (nexts, values) = passed.split_at(entries.len().min(passed.len()));
+        let Some(Passed { nexts, values, .. }) = old.passed(region, data.root) else { return };
         let begun = self.iterations[region];
         self.save_iteration(region);
         let heads: Vec<Node> = match begun {

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::graph::{Block, Def, Graph, Item, Node, NodeData, PlaceId, Region};
+use super::graph::{Block, Def, End, Graph, Item, Node, NodeData, PlaceId, Region};
 use super::table::Table;
 use crate::entity::entity;
 
@@ -44,6 +44,17 @@ pub struct Entry {
     pub phi: Node,
     /// Its value in the first iteration.
     pub first: Node,
+}
+
+/// The values that a leaf of a region passes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed<'a> {
+    /// The condition for another iteration; `None` unless the region is a loop that replays none.
+    pub(crate) again: Option<Node>,
+    /// The next values of the entry φs.
+    pub(crate) nexts: &'a [Node],
+    /// The operands of the φs.
+    pub(crate) values: &'a [Node],
 }
 
 /// The contents of an array.
@@ -237,6 +248,15 @@ impl Graph {
         let phis: Vec<Node> = entries.chain(self.regions[region].phis.iter().copied()).collect();
         self.regions[region].place = Some(place);
         phis.into_iter().for_each(|phi| self.nodes[phi].place = Some(place));
+    }
+
+    /// The values that `leaf`, a leaf of `region`, passes on; `None` if it is no end.
+    pub(crate) fn passed(&self, region: Region, leaf: Block) -> Option<Passed<'_>> {
+        let End::Return(all) = &self.blocks[leaf].end else { return None };
+        let (decides, nexts) = self.passed_before_phis(region);
+        let (again, rest) = all.split_at_checked(decides)?;
+        let (nexts, values) = rest.split_at_checked(nexts)?;
+        Some(Passed { again: again.first().copied(), nexts, values })
     }
 
     /// The numbers of values that each leaf of `region` passes on before those for its φs: the

@@ -52,6 +52,7 @@ mod version;
 pub use analysis::{Flow, Nest, activity, most_steps};
 pub(crate) use analysis::{block_profile, control_slice, passes_on, uses, varied_and_active};
 pub(crate) use append::Appender;
+pub(crate) use arrays::Passed;
 pub use arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
 pub use build::Builder;
 pub(crate) use copy::Copies;

@@ -23,7 +23,7 @@ use crate::phi::rule::Applied;
 use crate::phi::version::{Versions, move_before};
 use crate::pipeline::cost;
 use crate::ssa::{
-    Block, Copies, Def, Editor, End, Entry, Graph, Item, Nest, Node, NodeData, Region,
+    Block, Copies, Def, Editor, End, Entry, Graph, Item, Nest, Node, NodeData, Passed, Region,
 };
 use crate::validate::{Subject, refuted};
 
@@ -122,11 +122,9 @@ pub(super) fn closed(
 /// The body on the only path that continues the loop; an error if there are several.
 fn continuing(graph: &Graph, region: Region) -> Result<Body, RecurrenceReason> {
     let root = graph.regions[region].root;
-    let goes_on = |leaf: &Block| match &graph.blocks[*leaf].end {
-        End::Return(passed) => {
-            passed.first().is_some_and(|&again| graph.constant(again) != Some(0.0))
-        }
-        End::Branch { .. } | End::Open => false,
+    let goes_on = |leaf: &Block| {
+        let again = graph.passed(region, *leaf).and_then(|passed| passed.again);
+        again.is_some_and(|again| graph.constant(again) != Some(0.0))
     };
     let leaves: Vec<Block> = graph.leaves(root).into_iter().filter(goes_on).collect();
     let [leaf] = leaves[..] else { return Err(RecurrenceReason::Branches) };
@@ -142,16 +140,14 @@ fn continuing(graph: &Graph, region: Region) -> Result<Body, RecurrenceReason> {
 fn exits(graph: &Graph, nest: &Nest, region: Region) -> Result<Vec<Exit>, RecurrenceReason> {
     let mut exits = Vec::new();
     for leaf in graph.leaves(graph.regions[region].root) {
-        let End::Return(passed) = &graph.blocks[leaf].end else {
+        let Some(Passed { again: Some(again), values, .. }) = graph.passed(region, leaf) else {
             return Err(RecurrenceReason::Branches);
         };
-        let [again, ref passed @ ..] = passed[..] else { return Err(RecurrenceReason::Branches) };
         if graph.constant(again).is_some_and(|again| again != 0.0) {
             continue;
         }
-        let values = passed[graph.entries(region).len()..].to_vec();
-        let steps = steps_before_exit(graph, nest, region, &values)?;
-        exits.push(Exit { leaf, steps, values });
+        let steps = steps_before_exit(graph, nest, region, values)?;
+        exits.push(Exit { leaf, steps, values: values.to_vec() });
     }
     Ok(exits)
 }

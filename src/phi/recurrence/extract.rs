@@ -14,7 +14,7 @@ use crate::loops::trip_count;
 use crate::numeric::{AffineMap, OPERATIONS, Power};
 use crate::op::Op;
 use crate::phi::reason::RecurrenceReason;
-use crate::ssa::{Access, ArrayData, Block, Def, End, Graph, Item, Nest, Node, Region};
+use crate::ssa::{Access, ArrayData, Block, Def, End, Graph, Item, Nest, Node, Passed, Region};
 
 /// A walk through a loop nest.
 pub(super) struct Extraction<'a> {
@@ -71,10 +71,10 @@ pub(super) fn body_to(
     region: Region,
     blocks: &[Block],
 ) -> Result<Body, RecurrenceReason> {
-    let leaf = blocks.last().map(|&leaf| &graph.blocks[leaf].end);
-    let Some(End::Return(passed)) = leaf else { return Err(RecurrenceReason::Branches) };
-    let [again, ref passed @ ..] = passed[..] else { return Err(RecurrenceReason::Branches) };
-    let (nexts, values) = passed.split_at(graph.entries(region).len());
+    let passed = blocks.last().and_then(|&leaf| graph.passed(region, leaf));
+    let Some(Passed { again: Some(again), nexts, values }) = passed else {
+        return Err(RecurrenceReason::Branches);
+    };
     let items = blocks.iter().flat_map(|&block| &graph.blocks[block].items).copied().collect();
     Ok(Body { items, again, nexts: nexts.to_vec(), values: values.to_vec() })
 }

@@ -117,14 +117,10 @@ pub(super) fn loops_in(graph: &Graph, root: Block) -> Vec<Region> {
 
 /// True if the trip count of `region` is a constant, and no iteration has a guard.
 fn is_counted(graph: &Graph, region: Region) -> bool {
-    let root = &graph.blocks[graph.regions[region].root];
-    match &root.end {
-        _ if root.items.iter().any(|item| matches!(item, Item::Guard { .. })) => false,
-        End::Return(passed) => {
-            passed.first().is_some_and(|&again| trip_count(graph, region, again).is_some())
-        }
-        End::Branch { .. } | End::Open => false,
-    }
+    let root = graph.regions[region].root;
+    let has_guard = graph.blocks[root].items.iter().any(|item| matches!(item, Item::Guard { .. }));
+    let again = graph.passed(region, root).and_then(|passed| passed.again);
+    !has_guard && again.is_some_and(|again| trip_count(graph, region, again).is_some())
 }
 
 /// True if `node` is computed inside the loop `region`.
