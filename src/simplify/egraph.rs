@@ -5,8 +5,8 @@ use core::hash::{Hash, Hasher};
 use egg::{Analysis, DidMerge, EGraph, Id, Language};
 
 use super::loops::{ALL, Enclosing, LoopSet};
-use super::range::{Range, range_of};
 use crate::op::{MAX_ARITY, Op, eval};
+use crate::ssa::{Range, range_of};
 
 /// The e-graph of a segment.
 pub(super) type Terms = EGraph<Term, FactAnalysis>;

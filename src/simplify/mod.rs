@@ -2,7 +2,6 @@
 //!
 //! - `segment`: from a segment to its e-graph, and from the best terms back to nodes
 //! - `egraph`: terms, and the analysis with facts about each class
-//!   - `range`, `known_ranges`: bounds of numbers, and whether they may be NaN
 //!   - `loops`: the enclosing loops in which values change
 //! - `rules`: the rewrite rules
 //! - `matching`: patterns and their instances
@@ -17,24 +16,22 @@
 
 mod egraph;
 mod extract;
-mod known_ranges;
 mod loops;
 mod matching;
-mod range;
 mod rules;
 mod saturate;
 mod segment;
 
 pub use self::rules::Tag;
 
-use self::known_ranges::KnownRanges;
 use self::loops::Loops;
 use self::matching::TermSource;
 use self::rules::Rule;
 use self::saturate::Saturation;
 use self::segment::{Context, Improvement, improvement};
 use crate::ssa::{
-    Flow, Folding, Graph, Segments, control_slice, eliminate_dead_code, rebuild, verify,
+    Flow, Folding, Graph, KnownRanges, Segments, control_slice, eliminate_dead_code, rebuild,
+    verify,
 };
 
 /// Limits of simplification, for each segment.

@@ -6,12 +6,11 @@ use hashbrown::{HashMap, HashSet};
 use super::SegmentRun;
 use super::egraph::{FactAnalysis, Leaf, Term, Terms, bit};
 use super::extract::{Choices, Pinned};
-use super::known_ranges::{BlockRanges, KnownRanges};
 use super::loops::{Loops, cost};
 use super::saturate::Saturation;
 use crate::entity::PrimaryMap;
 use crate::op::{Op, latency};
-use crate::ssa::{Def, Graph, Node, Rebuild, Segment, Segments};
+use crate::ssa::{BlockRanges, Def, Graph, KnownRanges, Node, Rebuild, Segment, Segments};
 
 /// The depth to which nodes outside a segment are in its e-graph, as context for rules.
 const MAX_LOOKAHEAD: usize = 3;

@@ -10,7 +10,8 @@
 //! Meaning: `print` and `parse` (a text form that round-trips), `verify` (the invariants),
 //! `interpret` (the reference semantics).
 //!
-//! Analyses (`analysis/`): region nest, value flow, activity, control slice, block profile.
+//! Analyses (`analysis/`): region nest, value flow, activity, control slice, block profile, value
+//! ranges.
 //! `dead` computes liveness, `version` finds loop versions.
 //!
 //! Three ways to make a graph:
@@ -49,8 +50,11 @@ mod tree;
 mod verify;
 mod version;
 
+pub(crate) use analysis::{
+    BlockRanges, KnownRanges, Range, block_profile, control_slice, passes_on, range_of, uses,
+    varied_and_active,
+};
 pub use analysis::{Flow, Nest, activity, most_steps};
-pub(crate) use analysis::{block_profile, control_slice, passes_on, uses, varied_and_active};
 pub(crate) use append::Appender;
 pub(crate) use arrays::Passed;
 pub use arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};

@@ -18,8 +18,8 @@ use egg::{Id, Language};
 use super::egraph::{Facts, Term, Terms, bit};
 use super::loops::ALL;
 use super::matching::Substitution;
-use super::range::Range;
 use crate::op::Op;
+use crate::ssa::Range;
 
 /// The condition under which a rewrite rule holds. For an example see
 /// [`RewriteRule`](super::RewriteRule).

@@ -1,17 +1,22 @@
 //! Analyses of a graph: region nest (`nest`), value flow (`value_flow`), activity (`activity`),
-//! control slice (`control_slice`) and block profile (`block_profile`).
+//! control slice (`control_slice`), block profile (`block_profile`), value ranges (`range`: the
+//! ranges that primitives compute; `known_ranges`: those of nodes, by block).
 
 mod activity;
 mod block_profile;
 mod control_slice;
+mod known_ranges;
 mod nest;
+mod range;
 mod value_flow;
 
 pub use activity::activity;
 pub(crate) use activity::{passes_on, varied_and_active};
 pub(crate) use block_profile::block_profile;
 pub(crate) use control_slice::control_slice;
+pub(crate) use known_ranges::{BlockRanges, KnownRanges};
 pub use nest::{Nest, most_steps};
+pub(crate) use range::{Range, range_of};
 pub use value_flow::Flow;
 pub(in crate::ssa) use value_flow::is_value_used;
 pub(crate) use value_flow::uses;

@@ -8,56 +8,56 @@ use crate::op::{Op, eval};
 
 /// The range of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Range {
+pub(crate) struct Range {
     /// The lower bound, unless the number is NaN.
-    pub(super) lower: f64,
+    pub(crate) lower: f64,
     /// The upper bound, unless the number is NaN.
-    pub(super) upper: f64,
+    pub(crate) upper: f64,
     /// True if the number may be NaN.
-    pub(super) nan: bool,
+    pub(crate) nan: bool,
     /// True if the number is certainly not 0.
-    pub(super) nonzero: bool,
+    pub(crate) nonzero: bool,
 }
 
 impl Range {
     /// The range of all numbers, and NaN.
-    pub(super) const UNKNOWN: Range =
+    pub(crate) const UNKNOWN: Range =
         Range { lower: f64::NEG_INFINITY, upper: f64::INFINITY, nan: true, nonzero: false };
 
     /// The range of a single number.
-    pub(super) fn constant(x: f64) -> Range {
+    pub(crate) fn constant(x: f64) -> Range {
         let (lower, upper) = if x.is_nan() { (f64::INFINITY, f64::NEG_INFINITY) } else { (x, x) };
         Range { lower, upper, nan: x.is_nan(), nonzero: x != 0.0 }
     }
 
-    pub(super) fn between(lower: f64, upper: f64) -> Range {
+    pub(crate) fn between(lower: f64, upper: f64) -> Range {
         Range { lower, upper, ..Range::UNKNOWN }
     }
 
-    pub(super) fn with_nan(self, nan: bool) -> Range {
+    pub(crate) fn with_nan(self, nan: bool) -> Range {
         Range { nan, ..self }
     }
 
-    pub(super) fn is_nonzero(&self) -> bool {
+    pub(crate) fn is_nonzero(&self) -> bool {
         self.nonzero || self.lower > 0.0 || self.upper < 0.0
     }
 
     /// True if the number is above 0, or NaN.
-    pub(super) fn is_positive(&self) -> bool {
+    pub(crate) fn is_positive(&self) -> bool {
         self.lower > 0.0 || (self.lower >= 0.0 && self.nonzero)
     }
 
     /// True if the number is not below 0, or NaN.
-    pub(super) fn is_not_negative(&self) -> bool {
+    pub(crate) fn is_not_negative(&self) -> bool {
         self.lower >= 0.0
     }
 
-    pub(super) fn is_finite(&self) -> bool {
+    pub(crate) fn is_finite(&self) -> bool {
         !self.nan && self.is_bounded(f64::MAX)
     }
 
     /// True if the magnitude is at most `bound`, or the number is NaN.
-    pub(super) fn is_bounded(&self, bound: f64) -> bool {
+    pub(crate) fn is_bounded(&self, bound: f64) -> bool {
         self.lower >= -bound && self.upper <= bound
     }
 
@@ -70,7 +70,7 @@ impl Range {
     }
 
     /// The hull of both ranges.
-    pub(super) fn union(self, other: Range) -> Range {
+    pub(crate) fn union(self, other: Range) -> Range {
         Range {
             lower: self.lower.min(other.lower),
             upper: self.upper.max(other.upper),
@@ -80,7 +80,7 @@ impl Range {
     }
 
     /// The numbers in both ranges.
-    pub(super) fn intersection(self, other: Range) -> Range {
+    pub(crate) fn intersection(self, other: Range) -> Range {
         Range {
             lower: self.lower.max(other.lower),
             upper: self.upper.min(other.upper),
@@ -92,7 +92,7 @@ impl Range {
 
 /// The range of `op` applied to numbers in these ranges. With `is_square` the first two operands are
 /// the same number.
-pub(super) fn range_of(op: Op, [a, b, c]: [Range; 3], is_square: bool) -> Range {
+pub(crate) fn range_of(op: Op, [a, b, c]: [Range; 3], is_square: bool) -> Range {
     let nan = a.nan || (op.arity() > 1 && b.nan) || (op.arity() > 2 && c.nan);
     let monotone = |lower: f64| Range::between(lower, f64::INFINITY).with_nan(a.nan);
     match op {

@@ -2,9 +2,10 @@
 //! block; and visibility of nodes in a block.
 
 use super::range::{Range, range_of};
+use super::{Flow, Nest};
 use crate::entity::PrimaryMap;
 use crate::op::Op;
-use crate::ssa::{ArrayData, Block, Def, End, Flow, Graph, Item, Nest, Node};
+use crate::ssa::{ArrayData, Block, Def, End, Graph, Item, Node};
 
 /// The largest number of conditions on the path to a block that are used, the closest first.
 const MAX_CONDITIONS: usize = 64;
@@ -12,7 +13,7 @@ const MAX_CONDITIONS: usize = 64;
 const MAX_BLOCKS: usize = 64;
 
 /// The known range of each node, by its operation.
-pub(super) struct KnownRanges<'a> {
+pub(crate) struct KnownRanges<'a> {
     graph: &'a Graph,
     ranges: PrimaryMap<Node, Range>,
     parents: PrimaryMap<Block, Option<Block>>,
@@ -22,7 +23,7 @@ pub(super) struct KnownRanges<'a> {
 }
 
 impl<'a> KnownRanges<'a> {
-    pub(super) fn of(graph: &'a Graph, flow: &Flow<'_>) -> KnownRanges<'a> {
+    pub(crate) fn of(graph: &'a Graph, flow: &Flow<'_>) -> KnownRanges<'a> {
         let mut ranges = PrimaryMap::filled(Range::UNKNOWN, graph.nodes.len());
         let mut element_ranges = PrimaryMap::filled(None, graph.arrays.len());
         for (node, data) in graph.nodes.iter() {
@@ -54,7 +55,7 @@ impl<'a> KnownRanges<'a> {
 
     /// True if the value of `node` is visible in `block`, as in the verifier but for the order of
     /// steps. False if that is not known.
-    pub(super) fn is_visible(&self, node: Node, block: Block) -> bool {
+    pub(crate) fn is_visible(&self, node: Node, block: Block) -> bool {
         let Some(of_node) = self.nest.node_block(node) else { return true };
         core::iter::successors(Some(block), |&here| self.parents[here])
             .take(MAX_BLOCKS)
@@ -62,7 +63,7 @@ impl<'a> KnownRanges<'a> {
     }
 
     /// The known ranges in `block`, also by conditions.
-    pub(super) fn at(&self, block: Block) -> BlockRanges<'_> {
+    pub(crate) fn at(&self, block: Block) -> BlockRanges<'_> {
         // A call has results only if all guards hold, also later ones.
         let mut here = block;
         let mut conditions = Vec::new();
@@ -91,19 +92,19 @@ impl<'a> KnownRanges<'a> {
 }
 
 /// The known ranges of nodes in a block.
-pub(super) struct BlockRanges<'a> {
+pub(crate) struct BlockRanges<'a> {
     known: &'a KnownRanges<'a>,
     /// The ranges that conditions imply, by node.
     refined: Vec<(Node, Range)>,
 }
 
 impl BlockRanges<'_> {
-    pub(super) fn range(&self, node: Node) -> Range {
+    pub(crate) fn range(&self, node: Node) -> Range {
         self.refined(node).unwrap_or(self.known.ranges[node])
     }
 
     /// The range of `node` with conditions, if they imply anything for it.
-    pub(super) fn refined(&self, node: Node) -> Option<Range> {
+    pub(crate) fn refined(&self, node: Node) -> Option<Range> {
         self.refined.iter().find(|(refined, _)| *refined == node).map(|&(_, range)| range)
     }
 
