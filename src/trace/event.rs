@@ -3,6 +3,7 @@
 use core::fmt;
 use core::panic::Location;
 
+use super::payload::Payload;
 use super::sites::Sites;
 use crate::op::{MAX_ARITY, Op};
 
@@ -142,18 +143,11 @@ pub struct Event<'a> {
 /// A step in 16 bytes: the kind and the operands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// Operands two (low half) and three (high half), or the bits of the
-    /// constant operand.
-    pub(super) payload: u64,
+    /// The operands two and three, the constant operand, or the content of a mark.
+    pub(super) payload: Payload,
     pub(super) first: u32,
     pub(super) kind: Kind,
 }
-
-/// Bit in the payload of an end mark: the code that ends has a single path.
-pub(super) const SINGLE_PATH: u64 = 1 << 63;
-
-/// Bit in the payload of a loop head: the carried values and state determine how the loop continues.
-pub(super) const COMPLETE: u64 = 1 << 62;
 
 impl Event<'_> {
     /// The result of the step; for a guard, the outcome as 1 or 0.
@@ -184,10 +178,8 @@ impl Event<'_> {
     /// The payload of a mark: the id of a region, or the bits of static state; 0 for other events.
     pub fn payload(&self) -> u64 {
         match self.step.kind.role {
-            Role::Enter | Role::Iterate | Role::Join => {
-                self.step.payload & !(SINGLE_PATH | COMPLETE)
-            }
-            Role::State => self.step.payload,
+            Role::Enter | Role::Iterate | Role::Join => u64::from(self.step.payload.region()),
+            Role::State => self.step.payload.bits(),
             _ => 0,
         }
     }
@@ -196,14 +188,15 @@ impl Event<'_> {
     /// passed no guard, or only guards whose paths have joined.
     pub fn has_single_path(&self) -> bool {
         matches!(self.step.kind.role, Role::Iterate | Role::Join)
-            && self.step.payload & SINGLE_PATH != 0
+            && self.step.payload.has_single_path()
     }
 
     /// Tests whether the values and state carried to this loop head determine how the loop continues.
     /// Those of a `for` loop do not, because the iterator's position is not carried.
     pub fn has_complete_state(&self) -> bool {
         self.step.kind.role == Role::Iterate
-            && self.step.payload & (COMPLETE | SINGLE_PATH) == COMPLETE
+            && self.step.payload.has_complete_state()
+            && !self.step.payload.has_single_path()
     }
 
     /// The operands: as many as the primitive has, one for a φ, none for other roles.
@@ -238,35 +231,35 @@ impl fmt::Debug for Event<'_> {
 impl Step {
     /// A step without a primitive: a leaf, or a mark with this payload.
     #[inline]
-    pub(super) const fn none(role: Role, payload: u64) -> Self {
+    pub(super) const fn none(role: Role, payload: Payload) -> Self {
         Step { payload, first: 0, kind: Kind::none(role) }
     }
 
     /// The φ of a constant.
     pub(super) const fn phi_of_constant(value: f64) -> Self {
         let kind = Kind { form: Form::ConstantFirst, ..Kind::none(Role::Phi) };
-        Step { payload: value.to_bits(), first: 0, kind }
+        Step { payload: Payload::constant(value), first: 0, kind }
     }
 
     /// The φ of event `of`: `of + -0.0`, which keeps all bits of `of` and passes its adjoint on.
     pub(super) const fn phi(of: u32) -> Self {
         let kind = Kind { role: Role::Phi, ..Kind::apply(Op::Add, Form::ConstantSecond) };
-        Step { payload: (-0.0f64).to_bits(), first: of, kind }
+        Step { payload: Payload::constant(-0.0), first: of, kind }
     }
 
     #[inline]
     pub(super) fn constant(&self) -> f64 {
-        f64::from_bits(self.payload)
+        self.payload.as_constant()
     }
 
     #[inline]
     pub(super) fn second(&self) -> u32 {
-        self.payload as u32
+        self.payload.second()
     }
 
     #[inline]
     pub(super) fn third(&self) -> u32 {
-        (self.payload >> 32) as u32
+        self.payload.third()
     }
 }
 

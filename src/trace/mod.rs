@@ -20,6 +20,7 @@ mod float;
 mod induction;
 pub(crate) mod mark;
 mod operators;
+mod payload;
 mod recorder;
 mod run;
 mod sites;
