@@ -36,9 +36,27 @@ pub enum Role {
     Phi,
     /// Carried static state: its bits, or a hash of them, are the payload.
     State,
+    /// The carried static state names inputs by index.
+    NamesInput,
     /// A carried variable with unknown content; its name is in
     /// [`Trace::opaque`](super::Trace::opaque).
     Opaque,
+}
+
+impl Role {
+    /// Tests whether it is that of something carried to the mark before it.
+    pub fn is_carried(self) -> bool {
+        matches!(self, Role::Phi | Role::State | Role::NamesInput | Role::Opaque)
+    }
+}
+
+/// A word of the static state carried to a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum StateWord {
+    /// The state, or a hash of it.
+    Bits(u64),
+    /// The rest of the state names inputs by index.
+    NamesInput,
 }
 
 /// The encoding of the operands of an event.
@@ -184,6 +202,15 @@ impl Event<'_> {
         }
     }
 
+    /// The word of static state that the event carries.
+    pub(crate) fn state_word(&self) -> Option<StateWord> {
+        match self.step.kind.role {
+            Role::State => Some(StateWord::Bits(self.step.payload.bits())),
+            Role::NamesInput => Some(StateWord::NamesInput),
+            _ => None,
+        }
+    }
+
     /// Tests whether the region or iteration that ends with this mark has a single path: it has
     /// passed no guard, or only guards whose paths have joined.
     pub fn has_single_path(&self) -> bool {
@@ -205,7 +232,8 @@ impl Event<'_> {
             Role::Apply | Role::Guard => self.step.kind.op.arity(),
             Role::Phi => 1,
             Role::ActiveInput | Role::InactiveInput | Role::Constant => 0,
-            Role::Enter | Role::Iterate | Role::Join | Role::State | Role::Opaque => 0,
+            Role::Enter | Role::Iterate | Role::Join => 0,
+            Role::State | Role::NamesInput | Role::Opaque => 0,
         };
         let constant = Operand::Constant(self.step.constant());
         let first = Operand::Event(self.step.first);

@@ -102,6 +102,11 @@ pub(crate) fn state(bits: u64, at: Site) {
     append(Role::State, Payload::state(bits), at);
 }
 
+/// Records that the carried static state names inputs by index.
+pub(crate) fn names_input(at: Site) {
+    append(Role::NamesInput, Payload::NONE, at);
+}
+
 /// Records that `name` is carried and its content is not known.
 pub(crate) fn opaque(name: &'static str, at: Site) {
     if let Some(tag) = append(Role::Opaque, Payload::NONE, at) {
@@ -126,19 +131,22 @@ pub(crate) fn phi(var: &mut Var, at: Site) -> bool {
     true
 }
 
-/// A word in the state of a point whose static state refers to inputs by index; see
-/// [`static_words`].
-pub(crate) const NAMES_INPUT: u64 = 0x6669_7865_6420_2d2d;
+/// A traced number as static state, where it cannot become a φ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum StaticValue {
+    Constant(f64),
+    /// An input, by its index. [`names_input`] has to follow the state.
+    Input(u32),
+}
 
-/// Static state that identifies `var` where it cannot become a φ: the bits of a constant or the
-/// index of an input. `None` for other events.
-pub(crate) fn static_words(var: Var) -> Option<[u64; 2]> {
+/// Static state that identifies `var`; `None` if it is neither a constant nor an input.
+pub(crate) fn static_value(var: Var) -> Option<StaticValue> {
     if var.is_constant() {
-        return Some([0, var.value.to_bits()]);
+        return Some(StaticValue::Constant(var.value));
     }
     let index = var.tag as u32;
     let input = recorder::is_own(var.tag) && recorder::is_input(index);
-    input.then_some([1, u64::from(index)])
+    input.then_some(StaticValue::Input(index))
 }
 
 #[inline]

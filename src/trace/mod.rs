@@ -33,6 +33,7 @@ mod var;
 pub use captures::JumpCapture;
 pub(crate) use carried::CarriedValues;
 pub use error::TraceError;
+pub(crate) use event::StateWord;
 pub use event::{Event, Operand, Role, Site};
 pub use events::Events;
 pub(crate) use induction::{BodyEvent, OperandRule, infer_induction};
