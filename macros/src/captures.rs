@@ -128,7 +128,7 @@ impl Log {
         for variable in 0..self.bindings.len() {
             let mentions: Vec<&Mention> = self.mentions_in(point, variable).collect();
             let is_outside = match point.role {
-                Role::Exit => self.bindings[variable].parameter,
+                Role::Exit => self.bindings[variable].is_parameter(),
                 Role::Join | Role::Head => self.bindings[variable].at < point.start,
             };
             let mut projections = Vec::new();
@@ -169,7 +169,7 @@ impl Log {
                 continue;
             }
             let binding = &self.bindings[*variable];
-            let is_unknown = binding.opaque || binding.closure || !binding.known;
+            let is_unknown = binding.opaque || binding.is_closure() || !binding.known;
             if is_unknown || !point.visible.contains(variable) {
                 return None;
             }
@@ -219,7 +219,7 @@ impl Log {
                 && matches!(mention.access, Access::Move | Access::Word)
                 && overlap(&mention.projection.fields, place)
         };
-        !binding.deferred && (binding.copied || !self.mentions_of(variable).any(leaves))
+        !binding.is_deferred() && (binding.copied || !self.mentions_of(variable).any(leaves))
     }
 
     /// Tests whether a borrow of the place may still be in use.

@@ -3,6 +3,7 @@
 
 use syn::Member;
 
+use crate::binding::Reference;
 use crate::liveness::EntryValue;
 use crate::log::{Carried, Entry, Kind, Log, Point, Role, Variable};
 
@@ -81,10 +82,9 @@ impl Log {
             let binding = &self.bindings[variable];
             self.add_mentions(point, variable, &carried, &mut mutators);
             if !self.is_outside(point, variable)
-                || binding.reference
-                || binding.plain
+                || binding.reference != Reference::Unknown
                 || binding.opaque
-                || binding.deferred
+                || binding.is_deferred()
                 || (point.role != Role::Exit && !point.visible.contains(&variable))
             {
                 continue;
@@ -95,7 +95,7 @@ impl Log {
             }
             let changes = |entry: &Entry| matches!(entry.kind, Kind::Change(..));
             let may_hold = match point.role {
-                Role::Exit => binding.mutable && binding.parameter,
+                Role::Exit => binding.mutable && binding.is_parameter(),
                 Role::Join => binding.mutable,
                 Role::Head => false,
             };
@@ -177,10 +177,10 @@ impl Log {
 
     fn mention(&self, variable: Variable, fields: &[Member]) -> Mutator {
         let binding = &self.bindings[variable];
-        if binding.closure {
+        if binding.is_closure() {
             return Mutator::new(variable, &[], Ask::Captured);
         }
-        let ask = match binding.reference && fields.is_empty() {
+        let ask = match binding.is_reference() && fields.is_empty() {
             true => Ask::HoldsBehind,
             false => Ask::Holds,
         };
@@ -198,7 +198,9 @@ impl Log {
             let always = Mutator::new(variable, &[], Ask::Always);
             match &entry.kind {
                 Kind::Assign | Kind::Change(..) | Kind::Alias(_) => add(&mut mutators, always),
-                Kind::Lend(_) if self.bindings[variable].reference => add(&mut mutators, always),
+                Kind::Lend(_) if self.bindings[variable].is_reference() => {
+                    add(&mut mutators, always)
+                }
                 Kind::Lend(fields) => {
                     for length in 0..=fields.len() {
                         let mutator = Mutator::new(variable, &fields[..length], Ask::Reaches);

@@ -9,6 +9,7 @@ use syn::{
     TraitItem, Type, parenthesized, parse_quote,
 };
 
+use crate::binding::{Origin, Reference};
 use crate::emit::fill;
 use crate::log::Role;
 use crate::shape;
@@ -150,17 +151,19 @@ fn walk(mut walker: Walker, signature: &Signature, code: &mut Block) -> Walker {
                 let typed =
                     receiver.colon_token.is_some().then(|| crate::walk::of_type(&receiver.ty));
                 let bound = typed.unwrap_or(Bound {
-                    reference: by_mut,
-                    plain: !by_mut,
+                    reference: if by_mut { Reference::Mutable } else { Reference::NotMutable },
                     known: true,
                     ..Bound::default()
                 });
                 let mutable = receiver.reference.is_none() && receiver.mutability.is_some();
-                walker.bind(&name, mutable, Bound { parameter: true, ..bound });
+                walker.bind(&name, mutable, Bound { origin: Origin::Parameter, ..bound });
             }
             FnArg::Typed(typed) => {
                 let pattern = syn::Pat::Type(typed.clone());
-                walker.bind_parameter(&pattern, Bound { parameter: true, ..Bound::default() });
+                walker.bind_parameter(
+                    &pattern,
+                    Bound { origin: Origin::Parameter, ..Bound::default() },
+                );
             }
         }
     }

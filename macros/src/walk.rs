@@ -104,7 +104,7 @@ impl Walker {
 
     /// A walker for the second walk.
     pub fn again(self) -> Walker {
-        let references = self.log.bindings.iter().map(|binding| binding.reference).collect();
+        let references = self.log.bindings.iter().map(|binding| binding.is_reference()).collect();
         let first_walk = FirstWalk { references, changing: self.changing };
         Walker { first_walk, opaque: self.opaque, ..Walker::default() }
     }
@@ -418,7 +418,7 @@ impl Walker {
             && let Some(variable) = path.path.get_ident().and_then(|name| self.find(name))
         {
             let binding = &mut self.log.bindings[variable];
-            binding.known |= binding.deferred && known;
+            binding.known |= binding.is_deferred() && known;
         }
     }
 

@@ -10,6 +10,7 @@ use syn::{Expr, Pat, UnOp};
 
 use super::macros::UnknownAccess;
 use super::{NO_VARIABLE, Walker};
+use crate::binding::Reference;
 use crate::captures::{Access, LongBorrow, Mention};
 use crate::log::{Element, Kind, Projection, Variable};
 use crate::places::{self, Index, Step, place};
@@ -66,7 +67,7 @@ impl Walker {
                 .find(name)
                 .filter(|&variable| {
                     let binding = &self.log.bindings[variable];
-                    binding.copied && !binding.mutable && !binding.deferred
+                    binding.copied && !binding.mutable && !binding.is_deferred()
                 })
                 .map(Element::Variable),
             _ => None,
@@ -147,7 +148,9 @@ impl Walker {
                 self.note_borrow(variable, &steps);
             }
             let binding = &mut self.log.bindings[variable];
-            binding.reference |= !binding.mutable && !binding.deferred && steps.len() == 1;
+            if !binding.mutable && !binding.is_deferred() && steps.len() == 1 {
+                binding.reference = Reference::Mutable;
+            }
             let assigned = assigned && own;
             match assigned {
                 // It may have no value yet, or none any more.
@@ -183,13 +186,13 @@ impl Walker {
         }
         if let Some((variable, steps)) = self.reach(expr, UnknownAccess::Lend) {
             self.named(variable, &steps, Access::Move);
-            if self.log.bindings[variable].reference {
+            if self.log.bindings[variable].is_reference() {
                 self.note_borrow(variable, &steps);
             }
             self.mention(variable, &steps);
             self.push(variable, Kind::Lend(places::fields(&steps)));
             // A reference that is carried later must not be moved.
-            if steps.is_empty() && self.log.bindings[variable].reference && !self.inert {
+            if steps.is_empty() && self.log.bindings[variable].is_reference() && !self.inert {
                 let span = expr.span();
                 *expr = Expr::Verbatim(quote_spanned!(span=> &mut *#expr));
             }
@@ -234,7 +237,7 @@ impl Walker {
             if places::is_looker(method) { UnknownAccess::Read } else { UnknownAccess::Lend };
         let (variable, steps) = self.reach(receiver, access)?;
         let binding = &self.log.bindings[variable];
-        let (mutable, lends) = (binding.mutable, binding.mutable || binding.reference);
+        let (mutable, lends) = (binding.mutable, binding.mutable || binding.is_reference());
         let looks = places::is_looker(method);
         self.named(variable, &steps, if looks { Access::Use } else { Access::Move });
         self.mention(variable, &steps);
@@ -250,7 +253,10 @@ impl Walker {
             return None;
         }
         let binding = &self.log.bindings[variable];
-        if self.inert || !is_simple || places::is_common(method) || !(mutable || binding.reference)
+        if self.inert
+            || !is_simple
+            || places::is_common(method)
+            || !(mutable || binding.is_reference())
         {
             return None;
         }
