@@ -45,8 +45,8 @@ pub struct LongBorrow {
     pub variable: Variable,
     pub fields: Vec<Member>,
     pub at: usize,
-    /// The position in the log at which it has certainly ended.
-    pub until: usize,
+    /// The position in the log at which it has certainly ended; `None` if not known.
+    pub until: Option<usize>,
     /// The variables that may hold it; `None` if not known.
     pub holders: Option<Range<Variable>>,
 }
@@ -210,12 +210,10 @@ impl Log {
     /// since.
     pub fn keeps_value(&self, point: &Point, variable: Variable, place: &[Member]) -> bool {
         let binding = &self.bindings[variable];
-        let end = match self.loop_start(point, variable) {
-            Some(_) => usize::MAX,
-            None => point.start,
-        };
+        // What a loop does after the region happens before it, too.
+        let repeats = self.loop_start(point, variable).is_some();
         let leaves = |mention: &Mention| {
-            mention.at < end
+            (repeats || mention.at < point.start)
                 && matches!(mention.access, Access::Move | Access::Word)
                 && overlap(&mention.projection.fields, place)
         };
@@ -227,7 +225,8 @@ impl Log {
         let is_same =
             |borrow: &&LongBorrow| borrow.variable == variable && overlap(&borrow.fields, place);
         self.long_borrows.iter().filter(is_same).any(|borrow| {
-            let before = borrow.at < point.start && point.start < borrow.until;
+            let is_over = borrow.until.is_some_and(|until| until <= point.start);
+            let before = borrow.at < point.start && !is_over;
             let repeats = self.loop_start(point, variable).is_some_and(|from| borrow.at >= from);
             let held = borrow.holders.as_ref().is_none_or(|holders| {
                 holders.clone().any(|holder| {
@@ -235,8 +234,7 @@ impl Log {
                     self.mentions_of(holder).any(|mention| mention.at >= from)
                 })
             });
-            let still =
-                before || (repeats && borrow.holders.is_none() && borrow.until == usize::MAX);
+            let still = before || (repeats && borrow.holders.is_none() && borrow.until.is_none());
             still && held
         })
     }

@@ -37,9 +37,9 @@ impl Log {
         if first.is_some_and(|start| self.entries_in(start..at, variable).any(needs)) {
             return true;
         }
-        let mut after = self.entries_in(at..usize::MAX, variable);
+        let mut after = self.entries_in(at..self.entries.len(), variable);
         if point.role == Role::Join {
-            let next = self.positions_in(at..usize::MAX, variable).next();
+            let next = self.positions_in(at..self.entries.len(), variable).next();
             if next.is_some_and(|next| {
                 let Entry { kind, branch, .. } = &self.entries[next];
                 let comes = self.encloses(*branch, point.branch) && !self.has_jump(at..next);

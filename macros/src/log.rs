@@ -43,9 +43,11 @@ impl Projection {
     }
 }
 
-/// A use of a variable.
+/// A use of a variable, or an event that concerns none.
 #[derive(PartialEq)]
 pub enum Kind {
+    /// A region may begin.
+    Start,
     /// Its value is read.
     Read,
     /// Its projection is accessible; unless its type is known to be plain, something may change
@@ -87,7 +89,8 @@ pub enum JumpTarget {
 }
 
 pub struct Entry {
-    pub variable: Variable,
+    /// The variable that is used.
+    pub variable: Option<Variable>,
     pub kind: Kind,
     /// The innermost branch around it.
     pub branch: Branch,
@@ -214,8 +217,8 @@ impl Log {
         let empty = vec![Vec::new(); self.bindings.len()];
         let mut index = Index { entries: empty.clone(), mentions: empty, jumps: Vec::new() };
         for (at, entry) in self.entries.iter().enumerate() {
-            match index.entries.get_mut(entry.variable) {
-                Some(entries) => entries.push(at),
+            match entry.variable {
+                Some(variable) => index.entries[variable].push(at),
                 None if entry.kind == Kind::Jump => index.jumps.push(at),
                 None => {}
             }
@@ -276,6 +279,7 @@ impl Log {
                     // No holder that is declared in the region is alive any more.
                     Kind::Alias(holder) => alias |= self.bindings[*holder].at < point.start,
                     Kind::Lend(_)
+                    | Kind::Start
                     | Kind::Read
                     | Kind::Mention(_)
                     | Kind::Method(_)

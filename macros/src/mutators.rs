@@ -191,10 +191,8 @@ impl Log {
     pub fn captured(&self, start: usize, end: usize) -> Vec<Mutator> {
         let mut mutators = Vec::new();
         for entry in &self.entries[start..end] {
-            let variable = entry.variable;
-            if self.bindings.get(variable).is_none_or(|binding| binding.at >= start) {
-                continue;
-            }
+            let is_outside = |&variable: &Variable| self.bindings[variable].at < start;
+            let Some(variable) = entry.variable.filter(is_outside) else { continue };
             let always = Mutator::new(variable, &[], Ask::Always);
             match &entry.kind {
                 Kind::Assign | Kind::Change(..) | Kind::Alias(_) => add(&mut mutators, always),
@@ -210,7 +208,12 @@ impl Log {
                 Kind::Mention(projection) => {
                     add(&mut mutators, self.mention(variable, &projection.fields))
                 }
-                Kind::Read | Kind::Method(_) | Kind::Jump | Kind::Unseen | Kind::Unknown(_) => {}
+                Kind::Start
+                | Kind::Read
+                | Kind::Method(_)
+                | Kind::Jump
+                | Kind::Unseen
+                | Kind::Unknown(_) => {}
             }
         }
         // A variable assigned in the closure may have no value before it.

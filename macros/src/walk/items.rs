@@ -88,15 +88,15 @@ impl Walker {
             let points = walker.log.points.len();
             walker.block(&mut for_expr.body);
             walker.log.flow.end_body();
-            walker.changing[index] =
-                walker.log.entries[begin..].iter().any(|entry| match entry.kind {
-                    Kind::Change(..) => {
-                        bound.contains(&entry.variable)
-                            && !walker.log.bindings[entry.variable].mutable
+            walker.changing[index] = walker.log.entries[begin..].iter().any(|entry| {
+                match (entry.variable, &entry.kind) {
+                    (Some(variable), Kind::Change(..)) => {
+                        bound.contains(&variable) && !walker.log.bindings[variable].mutable
                     }
-                    Kind::Lend(_) => bound.contains(&entry.variable) && !shared,
+                    (Some(variable), Kind::Lend(_)) => bound.contains(&variable) && !shared,
                     _ => false,
-                });
+                }
+            });
             if let Some(own) = own {
                 walker.end_item(own, points, &memory);
             }

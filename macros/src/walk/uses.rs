@@ -8,8 +8,8 @@ use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::{Expr, Pat, UnOp};
 
+use super::Walker;
 use super::macros::UnknownAccess;
-use super::{NO_VARIABLE, Walker};
 use crate::binding::Reference;
 use crate::captures::{Access, LongBorrow, Mention};
 use crate::log::{Element, Kind, Projection, Variable};
@@ -96,7 +96,7 @@ impl Walker {
     pub(super) fn note_borrow(&mut self, variable: Variable, steps: &[Step]) {
         if self.storing {
             let (fields, at) = (places::fields(steps), self.log.entries.len());
-            let borrow = LongBorrow { variable, fields, at, until: usize::MAX, holders: None };
+            let borrow = LongBorrow { variable, fields, at, until: None, holders: None };
             self.log.long_borrows.push(borrow);
         }
     }
@@ -105,7 +105,7 @@ impl Walker {
     pub(super) fn end_borrows(&mut self, long_borrows: Range<usize>) {
         let end = self.log.entries.len();
         for borrow in &mut self.log.long_borrows[long_borrows] {
-            borrow.until = borrow.until.min(end);
+            borrow.until.get_or_insert(end);
         }
     }
 
@@ -222,7 +222,7 @@ impl Walker {
         let (last, owner) = (names.next(), names.next());
         let is_local = owner.is_none() && last.is_some_and(|name| self.find(name).is_some());
         if !is_local && last.is_some_and(|name| places::asks_unseen_of(owner, name)) {
-            self.push(NO_VARIABLE, Kind::Unseen);
+            self.push_event(Kind::Unseen);
         }
     }
 
@@ -231,7 +231,7 @@ impl Walker {
     pub(super) fn receiver(&mut self, receiver: &mut Expr, method: &Ident) -> Option<usize> {
         let is_simple = shape::is_simple_place(receiver);
         if places::asks_unseen(method) {
-            self.push(NO_VARIABLE, Kind::Unseen);
+            self.push_event(Kind::Unseen);
         }
         let access =
             if places::is_looker(method) { UnknownAccess::Read } else { UnknownAccess::Lend };
