@@ -160,6 +160,7 @@ impl Tracer {
         }
         let end = match operand {
             Operand::Event(event) => u64::from(event),
+            // No event has this index.
             Operand::Constant(_) => u64::MAX,
         };
         Ok(Trace {
