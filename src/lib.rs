@@ -228,7 +228,8 @@ pub use phigrad_macros::Carry;
 ///   macro has not recognised is still in use, or if the type of a variable is
 ///   inferred from later code and does not implement `Carry`, the function does
 ///   not compile. Name the variable that holds the borrow in
-///   `#[traced(opaque(variable))]`: it is then opaque and is not accessed.
+///   `#[traced(opaque(variable))]`: it is then opaque and is not accessed. A name of
+///   which there is no variable is an error.
 ///
 /// ```
 /// use phigrad::{Tape, Var, traced};

@@ -45,8 +45,8 @@ pub struct LongBorrow {
     pub variable: Variable,
     pub fields: Vec<Member>,
     pub at: usize,
-    /// The position in the log at which it has certainly ended.
-    pub until: usize,
+    /// The position in the log at which it has certainly ended; `None` if not known.
+    pub until: Option<usize>,
     /// The variables that may hold it; `None` if not known.
     pub holders: Option<Range<Variable>>,
 }
@@ -128,7 +128,7 @@ impl Log {
         for variable in 0..self.bindings.len() {
             let mentions: Vec<&Mention> = self.mentions_in(point, variable).collect();
             let is_outside = match point.role {
-                Role::Exit => self.bindings[variable].parameter,
+                Role::Exit => self.bindings[variable].is_parameter(),
                 Role::Join | Role::Head => self.bindings[variable].at < point.start,
             };
             let mut projections = Vec::new();
@@ -169,7 +169,7 @@ impl Log {
                 continue;
             }
             let binding = &self.bindings[*variable];
-            let is_unknown = binding.opaque || binding.closure || !binding.known;
+            let is_unknown = binding.opaque || binding.is_closure() || !binding.known;
             if is_unknown || !point.visible.contains(variable) {
                 return None;
             }
@@ -210,16 +210,14 @@ impl Log {
     /// since.
     pub fn keeps_value(&self, point: &Point, variable: Variable, place: &[Member]) -> bool {
         let binding = &self.bindings[variable];
-        let end = match self.loop_start(point, variable) {
-            Some(_) => usize::MAX,
-            None => point.start,
-        };
+        // What a loop does after the region happens before it, too.
+        let repeats = self.loop_start(point, variable).is_some();
         let leaves = |mention: &Mention| {
-            mention.at < end
+            (repeats || mention.at < point.start)
                 && matches!(mention.access, Access::Move | Access::Word)
                 && overlap(&mention.projection.fields, place)
         };
-        !binding.deferred && (binding.copied || !self.mentions_of(variable).any(leaves))
+        !binding.is_deferred() && (binding.copied || !self.mentions_of(variable).any(leaves))
     }
 
     /// Tests whether a borrow of the place may still be in use.
@@ -227,7 +225,8 @@ impl Log {
         let is_same =
             |borrow: &&LongBorrow| borrow.variable == variable && overlap(&borrow.fields, place);
         self.long_borrows.iter().filter(is_same).any(|borrow| {
-            let before = borrow.at < point.start && point.start < borrow.until;
+            let is_over = borrow.until.is_some_and(|until| until <= point.start);
+            let before = borrow.at < point.start && !is_over;
             let repeats = self.loop_start(point, variable).is_some_and(|from| borrow.at >= from);
             let held = borrow.holders.as_ref().is_none_or(|holders| {
                 holders.clone().any(|holder| {
@@ -235,8 +234,7 @@ impl Log {
                     self.mentions_of(holder).any(|mention| mention.at >= from)
                 })
             });
-            let still =
-                before || (repeats && borrow.holders.is_none() && borrow.until == usize::MAX);
+            let still = before || (repeats && borrow.holders.is_none() && borrow.until.is_none());
             still && held
         })
     }

@@ -3,6 +3,7 @@
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 
+use crate::binding::Origin;
 use crate::captures::LiveIns;
 use crate::log::{Element, Kind, Log, Point, Projection};
 use crate::mutators::{Ask, Mutator};
@@ -85,12 +86,12 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
         for field in fields {
             text += &format!(".{}", field.to_token_stream());
         }
-        let access = match binding.mutable || binding.deferred || !fields.is_empty() {
+        let access = match binding.mutable || binding.is_deferred() || !fields.is_empty() {
             true => quote!(&mut #name #(.#fields)*),
             false => quote!(&mut *#name),
         };
         let site = site().located_at(name.span());
-        let item = (point.memory.is_some() && binding.item)
+        let item = (point.memory.is_some() && binding.origin == Origin::Item)
             .then(|| quote_spanned!(site=> __phigrad_to.item();));
         let index = carried.projection.element.map(|element| index(log, &element));
         let content = match (carried.opaque, index) {

@@ -2,6 +2,7 @@
 
 use proc_macro::TokenStream;
 
+mod binding;
 mod borrows;
 mod captures;
 mod derive;

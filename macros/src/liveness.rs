@@ -20,14 +20,14 @@ impl Log {
     pub fn is_needed(&self, point: &Point, variable: Variable) -> bool {
         let binding = &self.bindings[variable];
         if point.role == Role::Exit {
-            return binding.reference;
+            return binding.is_reference();
         }
         // What a closure has borrowed is in use for longer than the closure.
-        if binding.closure {
+        if binding.is_closure() {
             return true;
         }
         // Something else may refer to its target.
-        if binding.reference && !binding.deferred {
+        if binding.is_reference() && !binding.is_deferred() {
             return true;
         }
         let needs = |entry: &Entry| !matches!(entry.kind, Kind::Assign | Kind::Jump);
@@ -37,9 +37,9 @@ impl Log {
         if first.is_some_and(|start| self.entries_in(start..at, variable).any(needs)) {
             return true;
         }
-        let mut after = self.entries_in(at..usize::MAX, variable);
+        let mut after = self.entries_in(at..self.entries.len(), variable);
         if point.role == Role::Join {
-            let next = self.positions_in(at..usize::MAX, variable).next();
+            let next = self.positions_in(at..self.entries.len(), variable).next();
             if next.is_some_and(|next| {
                 let Entry { kind, branch, .. } = &self.entries[next];
                 let comes = self.encloses(*branch, point.branch) && !self.has_jump(at..next);
@@ -60,7 +60,7 @@ impl Log {
         changes: &mut Vec<(Projection, bool)>,
     ) -> bool {
         let binding = &self.bindings[variable];
-        if point.role == Role::Exit || binding.closure || !self.may_lack_value(variable) {
+        if point.role == Role::Exit || binding.is_closure() || !self.may_lack_value(variable) {
             return false;
         }
         let mut uncertain = false;
@@ -68,7 +68,7 @@ impl Log {
             let liveness =
                 self.flow.liveness(point.location, variable, &projection.fields, &self.mentions);
             uncertain |= liveness == Liveness::MaybeLive
-                && binding.deferred
+                && binding.is_deferred()
                 && !self.flow.is_assigned(point.location, variable, &self.mentions);
             liveness != Liveness::Dead
         });
@@ -79,14 +79,16 @@ impl Log {
     fn may_lack_value(&self, variable: Variable) -> bool {
         let binding = &self.bindings[variable];
         let leaves = |mention: &Mention| matches!(mention.access, Access::Move | Access::Word);
-        binding.deferred
-            || (!binding.copied && !binding.reference && self.mentions_of(variable).any(leaves))
+        binding.is_deferred()
+            || (!binding.copied
+                && !binding.is_reference()
+                && self.mentions_of(variable).any(leaves))
     }
 
     /// The value of `variable` where the region of `point` begins, if it was declared without one.
     pub fn entry_value(&self, point: &Point, variable: Variable) -> EntryValue {
         let start = self.starts.binary_search_by_key(&point.start, |&(at, _)| at);
-        let (Ok(index), true) = (start, self.bindings[variable].deferred) else {
+        let (Ok(index), true) = (start, self.bindings[variable].is_deferred()) else {
             return EntryValue::Present;
         };
         let place = self.starts[index].1;

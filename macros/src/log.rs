@@ -6,6 +6,7 @@ use core::ops::Range;
 use proc_macro2::Ident;
 use syn::Member;
 
+use crate::binding::Binding;
 use crate::captures::{LongBorrow, Mention};
 use crate::flow_graph::{FlowGraph, Location};
 
@@ -15,39 +16,6 @@ pub type Variable = usize;
 /// Code that may not run, such as an arm of an `if` or `match`, or the body of a loop or closure.
 /// If nothing jumps, it runs as a whole. Its index in [`Log::branches`]; 0 is the function.
 pub type Branch = usize;
-
-/// A variable and the facts known about it.
-pub struct Binding {
-    pub name: Ident,
-    /// Declared with `mut`.
-    pub mutable: bool,
-    /// Known to be a mutable reference.
-    pub reference: bool,
-    /// Known not to be one.
-    pub plain: bool,
-    /// Declared without a value.
-    pub deferred: bool,
-    /// Named in the attribute's `opaque`.
-    pub opaque: bool,
-    /// A parameter.
-    pub parameter: bool,
-    /// Bound by the pattern of a `for` loop.
-    pub item: bool,
-    /// Holds a closure.
-    pub closure: bool,
-    /// Its type is known where it is declared.
-    pub known: bool,
-    /// Its type is `Copy`.
-    pub copied: bool,
-    /// Certainly holds a reference.
-    pub holder: bool,
-    /// Certainly a number.
-    pub number: bool,
-    /// The variables that it may have borrowed from.
-    pub lenders: Vec<Variable>,
-    /// Its position in the log.
-    pub at: usize,
-}
 
 /// A projection of a variable: a field path, or an element of it.
 #[derive(Clone, Default, PartialEq)]
@@ -75,9 +43,11 @@ impl Projection {
     }
 }
 
-/// A use of a variable.
+/// A use of a variable, or an event that concerns none.
 #[derive(PartialEq)]
 pub enum Kind {
+    /// A region may begin.
+    Start,
     /// Its value is read.
     Read,
     /// Its projection is accessible; unless its type is known to be plain, something may change
@@ -119,7 +89,8 @@ pub enum JumpTarget {
 }
 
 pub struct Entry {
-    pub variable: Variable,
+    /// The variable that is used.
+    pub variable: Option<Variable>,
     pub kind: Kind,
     /// The innermost branch around it.
     pub branch: Branch,
@@ -246,8 +217,8 @@ impl Log {
         let empty = vec![Vec::new(); self.bindings.len()];
         let mut index = Index { entries: empty.clone(), mentions: empty, jumps: Vec::new() };
         for (at, entry) in self.entries.iter().enumerate() {
-            match index.entries.get_mut(entry.variable) {
-                Some(entries) => entries.push(at),
+            match entry.variable {
+                Some(variable) => index.entries[variable].push(at),
                 None if entry.kind == Kind::Jump => index.jumps.push(at),
                 None => {}
             }
@@ -301,13 +272,14 @@ impl Log {
                         add_change(&mut changes, projection, *assigned);
                     }
                     Kind::Assign => add_change(&mut changes, Projection::default(), true),
-                    Kind::Lend(fields) if binding.reference => {
+                    Kind::Lend(fields) if binding.is_reference() => {
                         let projection = Projection { fields: fields.clone(), element: None };
                         add_change(&mut changes, projection, false);
                     }
                     // No holder that is declared in the region is alive any more.
                     Kind::Alias(holder) => alias |= self.bindings[*holder].at < point.start,
                     Kind::Lend(_)
+                    | Kind::Start
                     | Kind::Read
                     | Kind::Mention(_)
                     | Kind::Method(_)
@@ -320,7 +292,7 @@ impl Log {
             join_overlapping(&mut changes);
             self.join_moved(point, variable, &mut changes);
             // Something else may refer to its target.
-            let no_access = !binding.mutable && !binding.deferred && !binding.reference;
+            let no_access = !binding.mutable && !binding.is_deferred() && !binding.is_reference();
             let mut uncertain = false;
             if !changes.is_empty() && !no_access {
                 match self.is_needed(point, variable) {
@@ -332,7 +304,7 @@ impl Log {
                 let hidden = !point.visible.contains(&variable);
                 let kept = point.role == Role::Exit && self.lends_out;
                 let lent = kept || point.lent.contains(&variable);
-                let unknown = binding.opaque || binding.closure || alias || uncertain;
+                let unknown = binding.opaque || binding.is_closure() || alias || uncertain;
                 let opaque = unknown || hidden || lent || no_access;
                 if opaque {
                     let assigned = changes.iter().any(|(_, assigned)| *assigned);
@@ -353,7 +325,7 @@ impl Log {
     /// enclosing one that the region names: the enclosing one cannot be borrowed where the region
     /// is entered.
     fn join_moved(&self, point: &Point, variable: Variable, changes: &mut Vec<(Projection, bool)>) {
-        if self.bindings[variable].reference {
+        if self.bindings[variable].is_reference() {
             return;
         }
         for entry in self.entries_of(point, variable) {
@@ -378,7 +350,7 @@ impl Log {
             // All exits have to carry the same.
             Role::Exit => {
                 let same = |other: &&Binding| other.name == binding.name;
-                binding.parameter && self.bindings.iter().filter(same).count() == 1
+                binding.is_parameter() && self.bindings.iter().filter(same).count() == 1
             }
             Role::Join | Role::Head => {
                 binding.at < point.start && point.visible.contains(&variable)
@@ -442,10 +414,12 @@ impl Log {
     pub fn is_outside(&self, point: &Point, variable: Variable) -> bool {
         let binding = &self.bindings[variable];
         match point.role {
-            Role::Exit => binding.parameter,
+            Role::Exit => binding.is_parameter(),
             Role::Join | Role::Head => {
                 binding.at < point.start
-                    && (binding.opaque || binding.parameter || point.visible.contains(&variable))
+                    && (binding.opaque
+                        || binding.is_parameter()
+                        || point.visible.contains(&variable))
             }
         }
     }

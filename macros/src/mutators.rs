@@ -3,6 +3,7 @@
 
 use syn::Member;
 
+use crate::binding::Reference;
 use crate::liveness::EntryValue;
 use crate::log::{Carried, Entry, Kind, Log, Point, Role, Variable};
 
@@ -81,10 +82,9 @@ impl Log {
             let binding = &self.bindings[variable];
             self.add_mentions(point, variable, &carried, &mut mutators);
             if !self.is_outside(point, variable)
-                || binding.reference
-                || binding.plain
+                || binding.reference != Reference::Unknown
                 || binding.opaque
-                || binding.deferred
+                || binding.is_deferred()
                 || (point.role != Role::Exit && !point.visible.contains(&variable))
             {
                 continue;
@@ -95,7 +95,7 @@ impl Log {
             }
             let changes = |entry: &Entry| matches!(entry.kind, Kind::Change(..));
             let may_hold = match point.role {
-                Role::Exit => binding.mutable && binding.parameter,
+                Role::Exit => binding.mutable && binding.is_parameter(),
                 Role::Join => binding.mutable,
                 Role::Head => false,
             };
@@ -177,10 +177,10 @@ impl Log {
 
     fn mention(&self, variable: Variable, fields: &[Member]) -> Mutator {
         let binding = &self.bindings[variable];
-        if binding.closure {
+        if binding.is_closure() {
             return Mutator::new(variable, &[], Ask::Captured);
         }
-        let ask = match binding.reference && fields.is_empty() {
+        let ask = match binding.is_reference() && fields.is_empty() {
             true => Ask::HoldsBehind,
             false => Ask::Holds,
         };
@@ -191,14 +191,14 @@ impl Log {
     pub fn captured(&self, start: usize, end: usize) -> Vec<Mutator> {
         let mut mutators = Vec::new();
         for entry in &self.entries[start..end] {
-            let variable = entry.variable;
-            if self.bindings.get(variable).is_none_or(|binding| binding.at >= start) {
-                continue;
-            }
+            let is_outside = |&variable: &Variable| self.bindings[variable].at < start;
+            let Some(variable) = entry.variable.filter(is_outside) else { continue };
             let always = Mutator::new(variable, &[], Ask::Always);
             match &entry.kind {
                 Kind::Assign | Kind::Change(..) | Kind::Alias(_) => add(&mut mutators, always),
-                Kind::Lend(_) if self.bindings[variable].reference => add(&mut mutators, always),
+                Kind::Lend(_) if self.bindings[variable].is_reference() => {
+                    add(&mut mutators, always)
+                }
                 Kind::Lend(fields) => {
                     for length in 0..=fields.len() {
                         let mutator = Mutator::new(variable, &fields[..length], Ask::Reaches);
@@ -208,7 +208,12 @@ impl Log {
                 Kind::Mention(projection) => {
                     add(&mut mutators, self.mention(variable, &projection.fields))
                 }
-                Kind::Read | Kind::Method(_) | Kind::Jump | Kind::Unseen | Kind::Unknown(_) => {}
+                Kind::Start
+                | Kind::Read
+                | Kind::Method(_)
+                | Kind::Jump
+                | Kind::Unseen
+                | Kind::Unknown(_) => {}
             }
         }
         // A variable assigned in the closure may have no value before it.

@@ -34,6 +34,26 @@ fn the_only_argument_is_opaque() {
     assert!(error.unwrap_or_default().contains("opaque(variable"));
 }
 
+#[test]
+fn a_name_in_opaque_without_a_variable_is_an_error_at_that_name() {
+    let expand = |names: &str, item: &str| {
+        let arguments = syn::parse_str::<Arguments>(&format!("opaque({names})")).unwrap();
+        traced(arguments, item.parse().unwrap())
+    };
+    let function =
+        "fn f(x: Var) -> Var { let mut sum = x; if let Some(y) = g(x) { sum += y; } sum }";
+    assert!(expand("x, sum, y", function).is_ok());
+    let error = expand("sum, total, mean", function).unwrap_err();
+    let messages: Vec<String> = error.into_iter().map(|error| error.to_string()).collect();
+    assert_eq!(messages.len(), 2);
+    assert!(messages[0].contains("`total`, which is not declared"), "{}", messages[0]);
+    assert!(messages[1].contains("`mean`") && messages[1].contains("correct the name or remove"));
+    // The attribute of an impl block is for all methods.
+    let methods = "impl S { fn f(&self, a: Var) -> Var { a } fn g(&self, b: Var) -> Var { b } }";
+    assert!(expand("self, a, b", methods).is_ok());
+    assert!(expand("a, c", methods).is_err());
+}
+
 fn tokens_of(stream: TokenStream) -> usize {
     let count = |token: proc_macro2::TokenTree| match token {
         proc_macro2::TokenTree::Group(group) => 1 + tokens_of(group.stream()),

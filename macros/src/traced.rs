@@ -9,6 +9,7 @@ use syn::{
     TraitItem, Type, parenthesized, parse_quote,
 };
 
+use crate::binding::{Origin, Reference};
 use crate::emit::fill;
 use crate::log::Role;
 use crate::shape;
@@ -47,10 +48,43 @@ impl Parse for Arguments {
 
 /// Rewrites the functions of the item under the attribute.
 pub fn traced(arguments: Arguments, item: TokenStream) -> Result<TokenStream> {
+    let mut opaque = OpaqueNames { unbound: arguments.opaque.clone(), all: arguments.opaque };
+    let rewritten = rewrite(&mut opaque, item)?;
+    opaque.check()?;
+    Ok(rewritten)
+}
+
+/// The names in the attribute's `opaque`.
+struct OpaqueNames {
+    all: Vec<Ident>,
+    /// Those of which no variable was found yet.
+    unbound: Vec<Ident>,
+}
+
+impl OpaqueNames {
+    /// Refuses names of which there is no variable.
+    fn check(self) -> Result<()> {
+        let errors = self.unbound.iter().map(|name| {
+            let message = format!(
+                "`opaque` names the variable `{name}`, which is not declared under this attribute; \
+                 correct the name or remove it"
+            );
+            Error::new(name.span(), message)
+        });
+        errors.reduce(combined).map_or(Ok(()), Err)
+    }
+}
+
+fn combined(mut all: Error, error: Error) -> Error {
+    all.combine(error);
+    all
+}
+
+fn rewrite(opaque: &mut OpaqueNames, item: TokenStream) -> Result<TokenStream> {
     let message = "`#[phigrad::traced]` is for functions, methods, traits and impl blocks";
     match syn::parse2(item)? {
         Item::Fn(mut function) => {
-            function.block = Box::new(body(&arguments, &function.sig, &function.block)?);
+            function.block = Box::new(body(opaque, &function.sig, &function.block)?);
             function.attrs.push(allowed());
             Ok(function.into_token_stream())
         }
@@ -60,7 +94,7 @@ pub fn traced(arguments: Arguments, item: TokenStream) -> Result<TokenStream> {
                 if let ImplItem::Fn(method) = item
                     && method.sig.constness.is_none()
                 {
-                    method.block = body(&arguments, &method.sig, &method.block)?;
+                    method.block = body(opaque, &method.sig, &method.block)?;
                     method.attrs.push(allowed());
                 }
             }
@@ -71,7 +105,7 @@ pub fn traced(arguments: Arguments, item: TokenStream) -> Result<TokenStream> {
                 if let TraitItem::Fn(method) = item
                     && let Some(code) = &method.default
                 {
-                    method.default = Some(body(&arguments, &method.sig, code)?);
+                    method.default = Some(body(opaque, &method.sig, code)?);
                     method.attrs.push(allowed());
                 }
             }
@@ -88,7 +122,7 @@ fn allowed() -> Attribute {
 }
 
 /// The rewritten body of a function.
-fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Block> {
+fn body(opaque: &mut OpaqueNames, signature: &Signature, code: &Block) -> Result<Block> {
     let refusal = [
         signature.constness.map(|word| (word.span, "a const fn")),
         signature.asyncness.map(|word| (word.span, "an async fn")),
@@ -98,19 +132,19 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
         return Err(Error::new(span, message));
     }
     if matches!(&signature.output, ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_))) {
+        // Nothing is carried, so nothing is looked up.
+        opaque.unbound.clear();
         return Ok(code.clone());
     }
-    let walker = Walker::new(arguments.opaque.clone());
+    let walker = Walker::new(opaque.all.clone());
     let first = walk(walker, signature, &mut code.clone());
     let mut rewritten = code.clone();
     let mut walker = walk(first.again(), signature, &mut rewritten);
     walker.log.complete();
-    if let Some(error) = walker.errors.drain(..).reduce(|mut all, error| {
-        all.combine(error);
-        all
-    }) {
+    if let Some(error) = walker.errors.drain(..).reduce(combined) {
         return Err(error);
     }
+    opaque.unbound.retain(|name| walker.log.bindings.iter().all(|binding| binding.name != *name));
     let span = signature.fn_token.span;
     let region = format_ident!("__phigrad_body", span = Span::mixed_site());
     let enter = enter(span, 0);
@@ -150,17 +184,19 @@ fn walk(mut walker: Walker, signature: &Signature, code: &mut Block) -> Walker {
                 let typed =
                     receiver.colon_token.is_some().then(|| crate::walk::of_type(&receiver.ty));
                 let bound = typed.unwrap_or(Bound {
-                    reference: by_mut,
-                    plain: !by_mut,
+                    reference: if by_mut { Reference::Mutable } else { Reference::NotMutable },
                     known: true,
                     ..Bound::default()
                 });
                 let mutable = receiver.reference.is_none() && receiver.mutability.is_some();
-                walker.bind(&name, mutable, Bound { parameter: true, ..bound });
+                walker.bind(&name, mutable, Bound { origin: Origin::Parameter, ..bound });
             }
             FnArg::Typed(typed) => {
                 let pattern = syn::Pat::Type(typed.clone());
-                walker.bind_parameter(&pattern, Bound { parameter: true, ..Bound::default() });
+                walker.bind_parameter(
+                    &pattern,
+                    Bound { origin: Origin::Parameter, ..Bound::default() },
+                );
             }
         }
     }

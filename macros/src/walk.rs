@@ -25,9 +25,6 @@ use crate::places::place;
 use crate::shape;
 use crate::types;
 
-/// No variable, in the log.
-const NO_VARIABLE: Variable = usize::MAX;
-
 /// A loop around the current expression.
 struct EnclosingLoop {
     label: Option<Lifetime>,
@@ -104,21 +101,26 @@ impl Walker {
 
     /// A walker for the second walk.
     pub fn again(self) -> Walker {
-        let references = self.log.bindings.iter().map(|binding| binding.reference).collect();
+        let references = self.log.bindings.iter().map(|binding| binding.is_reference()).collect();
         let first_walk = FirstWalk { references, changing: self.changing };
         Walker { first_walk, opaque: self.opaque, ..Walker::default() }
     }
 
     pub fn begin(&mut self) -> usize {
         // An entry that separates later bindings from earlier ones.
-        self.push(NO_VARIABLE, Kind::Read);
+        self.push_event(Kind::Start);
         let at = self.log.entries.len();
         self.log.starts.push((at, self.log.flow.location()));
         at
     }
 
     fn push(&mut self, variable: Variable, kind: Kind) {
-        self.log.entries.push(Entry { variable, kind, branch: self.branch });
+        self.log.entries.push(Entry { variable: Some(variable), kind, branch: self.branch });
+    }
+
+    /// Adds an entry that concerns no variable.
+    fn push_event(&mut self, kind: Kind) {
+        self.log.entries.push(Entry { variable: None, kind, branch: self.branch });
     }
 
     fn find(&self, name: &Ident) -> Option<Variable> {
@@ -319,7 +321,7 @@ impl Walker {
             Expr::Cast(cast) => {
                 if matches!(&*cast.ty, syn::Type::Ptr(_)) {
                     // The address in a pointer is observable.
-                    self.push(NO_VARIABLE, Kind::Unseen);
+                    self.push_event(Kind::Unseen);
                 }
                 self.expr(&mut cast.expr);
             }
@@ -371,7 +373,7 @@ impl Walker {
                 }
             }
             Expr::RawAddr(raw) => {
-                self.push(NO_VARIABLE, Kind::Unseen);
+                self.push_event(Kind::Unseen);
                 self.change(&mut raw.expr, true);
             }
             Expr::Reference(reference) => match reference.mutability {
@@ -418,7 +420,7 @@ impl Walker {
             && let Some(variable) = path.path.get_ident().and_then(|name| self.find(name))
         {
             let binding = &mut self.log.bindings[variable];
-            binding.known |= binding.deferred && known;
+            binding.known |= binding.is_deferred() && known;
         }
     }
 

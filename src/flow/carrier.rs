@@ -8,6 +8,8 @@ use std::hash::DefaultHasher;
 use smallvec::SmallVec;
 
 use super::items::{Memory, Remembered};
+use super::state_hash::StateHash;
+use crate::trace::mark::StaticValue;
 use crate::trace::{Operand, Site, Var, mark};
 
 /// The largest numbers of traced values and of words of static state that are captured.
@@ -25,9 +27,8 @@ pub struct Carrier {
     assigned: bool,
     /// The variables of the region that are mutable references, by their bits.
     mutators: u64,
-    /// State that is not recorded yet: the number of words, and the word or a hash of them.
-    words: u64,
-    state: u64,
+    /// State that is not recorded yet.
+    state: StateHash,
     /// True if state was recorded.
     has_state: bool,
     /// True if some of it identifies inputs.
@@ -51,8 +52,7 @@ impl Carrier {
             name: "",
             assigned: false,
             mutators,
-            words: 0,
-            state: 0,
+            state: StateHash::default(),
             has_state: false,
             names_input: false,
             items: Remembered::default(),
@@ -93,14 +93,14 @@ impl Carrier {
     /// Stores the capture, if it is complete.
     pub(super) fn keep(self) {
         if let Some(captured) = self.captured {
-            mark::capture(mix(self.words, self.state), &captured);
+            mark::capture(self.state.finish(), &captured);
         }
     }
 
     /// Stores the capture for jumps to the ends of these regions, if it is complete.
     pub(super) fn keep_for(self, targets: &[u32]) {
         if let Some(captured) = self.captured {
-            mark::capture_for_jumps(mix(self.words, self.state), targets, &captured);
+            mark::capture_for_jumps(self.state.finish(), targets, &captured);
         }
     }
 
@@ -113,8 +113,8 @@ impl Carrier {
             (Some(captured), Some(operand)) => captured.push(operand),
             _ => self.captured = None,
         }
-        // Its position among the static state.
-        self.state(u64::MAX);
+        self.state.add_traced();
+        self.limit_captured_state();
     }
 
     /// Begins the variable `name`.
@@ -185,13 +185,12 @@ impl Carrier {
     /// Hands over 64 bits of static state: a number, a length, the index of a variant. Consecutive
     /// words are recorded as one.
     pub fn state(&mut self, bits: u64) {
-        self.state = match self.words {
-            0 => bits,
-            1 => mix(mix(0, self.state), bits),
-            _ => mix(self.state, bits),
-        };
-        self.words += 1;
-        if self.is_capturing && self.words > MAX_WORDS {
+        self.state.add(bits);
+        self.limit_captured_state();
+    }
+
+    fn limit_captured_state(&mut self) {
+        if self.is_capturing && self.state.len() > MAX_WORDS {
             self.captured = None;
         }
     }
@@ -201,10 +200,15 @@ impl Carrier {
         if self.is_capturing {
             return self.capture(*var);
         }
-        match mark::static_words(*var) {
-            Some(words) => {
-                words.into_iter().for_each(|word| self.state(word));
-                self.names_input |= words[0] != 0;
+        match mark::static_value(*var) {
+            Some(StaticValue::Constant(value)) => {
+                self.state(0);
+                self.state(value.to_bits());
+            }
+            Some(StaticValue::Input(index)) => {
+                self.state(1);
+                self.state(u64::from(index));
+                self.names_input = true;
             }
             None => self.opaque(),
         }
@@ -232,7 +236,7 @@ impl Carrier {
     pub(super) fn finish(mut self) -> bool {
         self.record_state();
         if self.names_input {
-            mark::state(mark::NAMES_INPUT, self.site);
+            mark::names_input(self.site);
         }
         let joins = self.opaque.is_empty() && !self.has_state;
         for name in self.opaque {
@@ -242,22 +246,14 @@ impl Carrier {
     }
 
     fn record_state(&mut self) {
-        if self.words > 0 {
-            mark::state(self.state, self.site);
+        if self.state.len() > 0 {
+            mark::state(self.state.word_or_hash(), self.site);
             self.has_state = true;
             if self.is_item {
                 // The number of words keeps the hash from being 0, the hash of no state.
-                self.items.state = mix(mix(self.items.state, self.words), self.state);
+                self.items.state = self.state.after(self.items.state);
             }
-            (self.words, self.state) = (0, 0);
+            self.state = StateHash::default();
         }
     }
-}
-
-/// A hash of a list of words: every bit of the result depends on every bit of each word.
-pub(super) fn mix(hash: u64, word: u64) -> u64 {
-    let mut bits = (hash ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (bits ^ bits >> 31).wrapping_add(hash.rotate_left(23))
 }

@@ -13,7 +13,7 @@ use core::ops::{Range, RangeFrom, RangeInclusive};
 use core::{array, option, slice, str};
 use std::vec;
 
-use super::carrier::mix;
+use super::state_hash::mix;
 use super::{Carrier, Region};
 use crate::trace::mark;
 

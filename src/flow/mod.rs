@@ -15,6 +15,7 @@ mod items;
 mod known_aliasing;
 mod probe;
 mod region;
+mod state_hash;
 mod try_operator;
 
 pub use carrier::Carrier;

@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 
 use super::tree::{BasicBlock, Instance, Value};
 use crate::entity::Entity;
-use crate::trace::{Role, Site, Trace};
+use crate::trace::{Role, Site, StateWord, Trace};
 
 /// The tree's value for an event.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +114,7 @@ pub(super) struct OpenRegion {
 pub(super) struct Carried {
     /// The index of the event after them.
     pub(super) end: usize,
-    pub(super) state: Vec<u64>,
+    pub(super) state: Vec<StateWord>,
     /// The φ events.
     pub(super) phis: Vec<usize>,
     pub(super) opaque: Option<usize>,
@@ -174,9 +174,11 @@ impl Carried {
         while let Some(event) = trace.events.get(self.end) {
             match event.role() {
                 Role::Phi => self.phis.push(self.end),
-                Role::State => self.state.push(event.payload()),
                 Role::Opaque => self.opaque = Some(self.end),
-                _ => break,
+                _ => match event.state_word() {
+                    Some(word) => self.state.push(word),
+                    None => break,
+                },
             }
             self.end += 1;
         }

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::path_sharing::PathSharing;
 use super::tree::{End, ExitKey, Instance, LiveInState, Target, Tree, Value};
-use crate::trace::mark;
+use crate::trace::StateWord;
 
 /// The correspondence of the jumps out of two instances.
 pub(super) struct Jumps {
@@ -117,8 +117,8 @@ impl PathSharing<'_> {
     /// correspond to others; it does between iterations of one loop.
     fn may_copy(&self, key: &ExitKey) -> bool {
         let live_in = self.tree.live_in(self.from);
-        live_in
-            .is_some_and(|live_in| live_in.of.is_some() || !key.state.contains(&mark::NAMES_INPUT))
+        let names_input = key.state.contains(&StateWord::NamesInput);
+        live_in.is_some_and(|live_in| live_in.of.is_some() || !names_input)
     }
 
     /// The exit of `to` with this key; a new one if need be.

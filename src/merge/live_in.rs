@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::buffers::Carried;
 use super::tree::{Instance, LiveIn, LiveInState, Origin, Value};
 use super::walk::{Mismatch, Walk};
-use crate::trace::{JumpCapture, Operand, Trace};
+use crate::trace::{JumpCapture, Operand, StateWord, Trace};
 
 /// The code whose live-in values a capture has.
 #[derive(Clone, Copy)]
@@ -61,7 +61,7 @@ impl Walk<'_> {
             });
         }
         let live_in = (captured.len() == operands.len()).then_some(&captured[..]);
-        let result = self.note_live_in_of(instance, None, &[key], live_in, scope);
+        let result = self.note_live_in_of(instance, None, &[StateWord::Bits(key)], live_in, scope);
         *self.captured = captured;
         result
     }
@@ -104,7 +104,7 @@ impl Walk<'_> {
         &mut self,
         instance: Instance,
         of: Option<Instance>,
-        state: &[u64],
+        state: &[StateWord],
         captured: Option<&[Value]>,
         scope: CaptureScope,
     ) -> Result<(), Mismatch> {

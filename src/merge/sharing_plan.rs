@@ -7,18 +7,17 @@ use core::cmp::Reverse;
 use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
-use smallvec::SmallVec;
 
 use super::path_sharing::share_paths;
 use super::specialisation::{constants, generalised};
-use super::tree::{Instance, Tree, Value};
+use super::tree::{Instance, State, Tree, Value};
 use crate::trace::Site;
 
 /// Instances that run the same code on the same static state, oldest first.
 type Group = Vec<Instance>;
 
 /// A region, its recursion depth, the loop that it is an iteration of, and its static state.
-type Code = (Site, u32, Option<Instance>, SmallVec<[u64; 4]>);
+type Code = (Site, u32, Option<Instance>, State);
 
 /// The captured constants, by position. Operations on constants are not in the trace, so the
 /// constants of instances that share must be equal.

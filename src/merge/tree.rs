@@ -13,7 +13,7 @@ use super::undo_log::UndoLog;
 use super::values::Values;
 use crate::entity::{Entity, PrimaryMap, entity};
 use crate::op::{MAX_ARITY, Op};
-use crate::trace::{LoopThreshold, Site};
+use crate::trace::{LoopThreshold, Site, StateWord};
 
 entity!(
     /// A value on some path through the function.
@@ -89,6 +89,9 @@ pub(super) struct BasicBlockData {
     pub(super) end: End,
 }
 
+/// The static state at a point.
+pub(super) type State = SmallVec<[StateWord; 2]>;
+
 /// The identity of an exit.
 ///
 /// Two paths out of a region are the same exit if they lead to one point of the program with equal
@@ -97,7 +100,7 @@ pub(super) struct BasicBlockData {
 pub(super) struct ExitKey {
     pub(super) to: Target,
     /// The static state at the target.
-    pub(super) state: SmallVec<[u64; 4]>,
+    pub(super) state: State,
     /// The number of carried values.
     pub(super) carried: usize,
 }
@@ -163,14 +166,14 @@ pub(super) struct LiveIn {
     /// The loop, for an iteration of one.
     pub(super) of: Option<Instance>,
     /// The static state, or a hash of it.
-    pub(super) state: SmallVec<[u64; 4]>,
+    pub(super) state: State,
     /// The traced values, in the order of the code.
     pub(super) captured: Vec<Value>,
 }
 
 impl LiveIn {
     /// Tests for equality.
-    pub(super) fn is(&self, of: Option<Instance>, state: &[u64], captured: &[Value]) -> bool {
+    pub(super) fn is(&self, of: Option<Instance>, state: &[StateWord], captured: &[Value]) -> bool {
         self.of == of && self.state[..] == *state && self.captured == captured
     }
 }
@@ -380,7 +383,7 @@ impl Tree {
         &self,
         instance: Instance,
         to: Target,
-        state: &[u64],
+        state: &[StateWord],
         carried: usize,
     ) -> Option<usize> {
         let is_it = |exit: &Exit| {

@@ -136,7 +136,7 @@ impl<'a> Walk<'a> {
                 Role::Iterate => self.iterate(trace)?,
                 Role::Join => self.join(trace)?,
                 // Read with the join or loop head before them.
-                Role::Phi | Role::State | Role::Opaque => self.known.push(None),
+                Role::Phi | Role::State | Role::NamesInput | Role::Opaque => self.known.push(None),
             }
         }
         self.finish(trace)

@@ -157,7 +157,7 @@ impl Walk<'_> {
         let event = trace.events.at(mark);
         let is_unmerged = || !self.unmerged.is_empty() && self.unmerged.contains(&event.site());
         let next = trace.events.get(mark + 1).map(|next| next.role());
-        let carries_nothing = !matches!(next, Some(Role::Phi | Role::State | Role::Opaque));
+        let carries_nothing = !next.is_some_and(Role::is_carried);
         let id = event.payload();
         match event.role() {
             Role::Enter => self.single_path.contains(mark) || is_unmerged(),

@@ -36,7 +36,7 @@ pub(super) fn rolled_in_order(recorded: &Graph, options: &Options) -> Result<Gra
     // Values that regions carry are events of the tape, so regions are not taken apart.
     let all = RerollLimits { threading: false, ..LONG_LOOPS };
     // The second attempt is without data-dependent exits, which cannot be expanded.
-    for limits in [all, RerollLimits { exits: u32::MAX, ..all }] {
+    for limits in [all, RerollLimits { exits: None, ..all }] {
         let mut graph = reroll(recorded, limits);
         let loops = graph.regions.values().filter(|region| region.cycle.is_some());
         if loops.count() > MAX_LOOPS {

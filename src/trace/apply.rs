@@ -4,7 +4,8 @@ use core::panic::Location;
 
 use super::Var;
 use super::event::{Form, Kind, Site};
-use super::recorder::{self, ID};
+use super::payload::Payload;
+use super::recorder;
 #[cfg(feature = "internals")]
 use crate::op::MAX_ARITY;
 use crate::op::{Op, eval};
@@ -31,7 +32,7 @@ impl Var {
     #[track_caller]
     pub(super) fn apply1(self, op: Op) -> Var {
         let value = eval(op, [self.value, 0.0, 0.0]);
-        self.recorded(value, 0, Kind::apply(op, Form::Events), Location::caller())
+        self.recorded(value, Payload::NONE, Kind::apply(op, Form::Events), Location::caller())
     }
 
     #[inline(always)]
@@ -42,7 +43,7 @@ impl Var {
         // The common case first: operands are tested for being constants only if they are not both
         // events of this recording.
         let kind = Kind::apply(op, Form::Events);
-        let tag = match recorder::record(value, b & ID, a, b, kind, at) {
+        let tag = match recorder::record(value, Payload::second_operand(b), a, b, kind, at) {
             Some(tag) => tag,
             None => {
                 let with = Kind::apply(op, Form::ConstantSecond);
@@ -60,11 +61,11 @@ impl Var {
     fn mixed(self, value: f64, other: Var, kinds: [Kind; 3], at: Site) -> u64 {
         let (a, b, [kind, with, after]) = (self.tag, other.tag, kinds);
         if other.is_constant() {
-            self.recorded(value, other.value.to_bits(), with, at).tag
+            self.recorded(value, Payload::constant(other.value), with, at).tag
         } else if self.is_constant() {
-            other.recorded(value, self.value.to_bits(), after, at).tag
+            other.recorded(value, Payload::constant(self.value), after, at).tag
         } else {
-            recorder::record_slowly(value, b & ID, a, b, kind, at)
+            recorder::record_slowly(value, Payload::second_operand(b), a, b, kind, at)
         }
     }
 
@@ -74,7 +75,7 @@ impl Var {
     pub(super) fn apply2_with(self, op: Op, constant: f64) -> Var {
         let value = eval(op, [self.value, constant, 0.0]);
         let kind = Kind::apply(op, Form::ConstantSecond);
-        self.recorded(value, constant.to_bits(), kind, Location::caller())
+        self.recorded(value, Payload::constant(constant), kind, Location::caller())
     }
 
     /// Applies `op` to a constant and `self`.
@@ -83,12 +84,12 @@ impl Var {
     pub(super) fn apply2_after(self, op: Op, constant: f64) -> Var {
         let value = eval(op, [constant, self.value, 0.0]);
         let kind = Kind::apply(op, Form::ConstantFirst);
-        self.recorded(value, constant.to_bits(), kind, Location::caller())
+        self.recorded(value, Payload::constant(constant), kind, Location::caller())
     }
 
     /// Records an operation of which every operand but `self` is a constant.
     #[inline(always)]
-    fn recorded(self, value: f64, payload: u64, kind: Kind, at: Site) -> Var {
+    fn recorded(self, value: f64, payload: Payload, kind: Kind, at: Site) -> Var {
         let a = self.tag;
         let tag = match recorder::record(value, payload, a, a, kind, at) {
             Some(tag) => tag,

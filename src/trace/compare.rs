@@ -82,6 +82,53 @@ comparisons!(Var, Var);
 comparisons!(Var, f64);
 comparisons!(f64, Var);
 
+impl Var {
+    /// Tests whether it is NaN, as a guard.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| if x[0].is_nan() { 2.0 * x[1] } else { x[0] * x[1] });
+    /// assert_eq!(f.grad(&[3.0, 5.0])?, [5.0, 3.0]);
+    /// assert_eq!(f.grad(&[f64::NAN, 5.0])?, [0.0, 2.0]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn is_nan(self) -> bool {
+        #[allow(clippy::eq_op)] // The guard that is true for NaN alone.
+        let nan = self != self;
+        nan
+    }
+
+    /// Tests whether it is infinite, as a guard.
+    #[inline]
+    #[track_caller]
+    pub fn is_infinite(self) -> bool {
+        self.abs() == f64::INFINITY
+    }
+
+    /// Tests whether it is neither infinite nor NaN, as a guard.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| if x[0].exp().is_finite() { x[0].exp() } else { x[0] });
+    /// assert_eq!(f.grad(&[0.0])?, [1.0]);
+    /// assert_eq!(f.value_and_grad(&[1000.0])?, (1000.0, vec![1.0]));
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn is_finite(self) -> bool {
+        self.abs() < f64::INFINITY
+    }
+}
+
 macro_rules! formatting {
     ($($trait:ident),*) => {
         $(

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::panic::Location;
 
+use super::payload::Payload;
 use super::sites::Sites;
 use crate::op::{MAX_ARITY, Op};
 
@@ -35,9 +36,27 @@ pub enum Role {
     Phi,
     /// Carried static state: its bits, or a hash of them, are the payload.
     State,
+    /// The carried static state names inputs by index.
+    NamesInput,
     /// A carried variable with unknown content; its name is in
     /// [`Trace::opaque`](super::Trace::opaque).
     Opaque,
+}
+
+impl Role {
+    /// Tests whether it is that of something carried to the mark before it.
+    pub fn is_carried(self) -> bool {
+        matches!(self, Role::Phi | Role::State | Role::NamesInput | Role::Opaque)
+    }
+}
+
+/// A word of the static state carried to a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum StateWord {
+    /// The state, or a hash of it.
+    Bits(u64),
+    /// The rest of the state names inputs by index.
+    NamesInput,
 }
 
 /// The encoding of the operands of an event.
@@ -142,18 +161,11 @@ pub struct Event<'a> {
 /// A step in 16 bytes: the kind and the operands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// Operands two (low half) and three (high half), or the bits of the
-    /// constant operand.
-    pub(super) payload: u64,
+    /// The operands two and three, the constant operand, or the content of a mark.
+    pub(super) payload: Payload,
     pub(super) first: u32,
     pub(super) kind: Kind,
 }
-
-/// Bit in the payload of an end mark: the code that ends has a single path.
-pub(super) const SINGLE_PATH: u64 = 1 << 63;
-
-/// Bit in the payload of a loop head: the carried values and state determine how the loop continues.
-pub(super) const COMPLETE: u64 = 1 << 62;
 
 impl Event<'_> {
     /// The result of the step; for a guard, the outcome as 1 or 0.
@@ -184,11 +196,18 @@ impl Event<'_> {
     /// The payload of a mark: the id of a region, or the bits of static state; 0 for other events.
     pub fn payload(&self) -> u64 {
         match self.step.kind.role {
-            Role::Enter | Role::Iterate | Role::Join => {
-                self.step.payload & !(SINGLE_PATH | COMPLETE)
-            }
-            Role::State => self.step.payload,
+            Role::Enter | Role::Iterate | Role::Join => u64::from(self.step.payload.region()),
+            Role::State => self.step.payload.bits(),
             _ => 0,
+        }
+    }
+
+    /// The word of static state that the event carries.
+    pub(crate) fn state_word(&self) -> Option<StateWord> {
+        match self.step.kind.role {
+            Role::State => Some(StateWord::Bits(self.step.payload.bits())),
+            Role::NamesInput => Some(StateWord::NamesInput),
+            _ => None,
         }
     }
 
@@ -196,14 +215,15 @@ impl Event<'_> {
     /// passed no guard, or only guards whose paths have joined.
     pub fn has_single_path(&self) -> bool {
         matches!(self.step.kind.role, Role::Iterate | Role::Join)
-            && self.step.payload & SINGLE_PATH != 0
+            && self.step.payload.has_single_path()
     }
 
     /// Tests whether the values and state carried to this loop head determine how the loop continues.
     /// Those of a `for` loop do not, because the iterator's position is not carried.
     pub fn has_complete_state(&self) -> bool {
         self.step.kind.role == Role::Iterate
-            && self.step.payload & (COMPLETE | SINGLE_PATH) == COMPLETE
+            && self.step.payload.has_complete_state()
+            && !self.step.payload.has_single_path()
     }
 
     /// The operands: as many as the primitive has, one for a φ, none for other roles.
@@ -212,7 +232,8 @@ impl Event<'_> {
             Role::Apply | Role::Guard => self.step.kind.op.arity(),
             Role::Phi => 1,
             Role::ActiveInput | Role::InactiveInput | Role::Constant => 0,
-            Role::Enter | Role::Iterate | Role::Join | Role::State | Role::Opaque => 0,
+            Role::Enter | Role::Iterate | Role::Join => 0,
+            Role::State | Role::NamesInput | Role::Opaque => 0,
         };
         let constant = Operand::Constant(self.step.constant());
         let first = Operand::Event(self.step.first);
@@ -238,35 +259,35 @@ impl fmt::Debug for Event<'_> {
 impl Step {
     /// A step without a primitive: a leaf, or a mark with this payload.
     #[inline]
-    pub(super) const fn none(role: Role, payload: u64) -> Self {
+    pub(super) const fn none(role: Role, payload: Payload) -> Self {
         Step { payload, first: 0, kind: Kind::none(role) }
     }
 
     /// The φ of a constant.
     pub(super) const fn phi_of_constant(value: f64) -> Self {
         let kind = Kind { form: Form::ConstantFirst, ..Kind::none(Role::Phi) };
-        Step { payload: value.to_bits(), first: 0, kind }
+        Step { payload: Payload::constant(value), first: 0, kind }
     }
 
     /// The φ of event `of`: `of + -0.0`, which keeps all bits of `of` and passes its adjoint on.
     pub(super) const fn phi(of: u32) -> Self {
         let kind = Kind { role: Role::Phi, ..Kind::apply(Op::Add, Form::ConstantSecond) };
-        Step { payload: (-0.0f64).to_bits(), first: of, kind }
+        Step { payload: Payload::constant(-0.0), first: of, kind }
     }
 
     #[inline]
     pub(super) fn constant(&self) -> f64 {
-        f64::from_bits(self.payload)
+        self.payload.as_constant()
     }
 
     #[inline]
     pub(super) fn second(&self) -> u32 {
-        self.payload as u32
+        self.payload.second()
     }
 
     #[inline]
     pub(super) fn third(&self) -> u32 {
-        (self.payload >> 32) as u32
+        self.payload.third()
     }
 }
 

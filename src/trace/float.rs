@@ -173,19 +173,17 @@ macro_rules! float {
 
             #[track_caller]
             fn is_nan(self) -> bool {
-                #[allow(clippy::eq_op)] // The guard that is true for NaN alone.
-                let nan = self != self;
-                nan
+                Var::is_nan(self)
             }
 
             #[track_caller]
             fn is_infinite(self) -> bool {
-                Var::abs(self) == f64::INFINITY
+                Var::is_infinite(self)
             }
 
             #[track_caller]
             fn is_finite(self) -> bool {
-                Var::abs(self) < f64::INFINITY
+                Var::is_finite(self)
             }
 
             #[track_caller]

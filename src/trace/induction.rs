@@ -213,9 +213,11 @@ impl EventRule {
                     && (arity < 3 || step.third() == self.next[2])
             }
             Form::ConstantSecond => {
-                step.first == self.next[0] && self.constant(step.payload, times)
+                step.first == self.next[0] && self.constant(step.payload.bits(), times)
             }
-            Form::ConstantFirst => step.first == self.next[1] && self.constant(step.payload, times),
+            Form::ConstantFirst => {
+                step.first == self.next[1] && self.constant(step.payload.bits(), times)
+            }
         };
         for (next, stride) in self.next.iter_mut().zip(self.stride) {
             *next = next.wrapping_add(stride);

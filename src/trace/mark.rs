@@ -3,14 +3,15 @@
 //! A mark fails a run only if it reaches the limit of events.
 
 use super::captures::for_jumps;
-use super::event::{COMPLETE, SINGLE_PATH, Step};
+use super::event::Step;
+use super::payload::Payload;
 use super::{Operand, Role, Site, Var, recorder};
 
 /// Records that a region begins at `at`. Returns its id in this run, or 0 if nothing is recorded.
 #[inline]
 pub(crate) fn enter(at: Site) -> u32 {
     let id = recorder::next_region();
-    if id != 0 && append(Role::Enter, u64::from(id), at).is_none() { 0 } else { id }
+    if id != 0 && append(Role::Enter, Payload::enter(id), at).is_none() { 0 } else { id }
 }
 
 /// The kind of code that ends at a mark.
@@ -29,13 +30,12 @@ pub(crate) enum Ending {
 /// path.
 #[inline]
 pub(crate) fn end(id: u32, ending: Ending, single_path: bool, at: Site) -> bool {
-    let (role, complete) = match ending {
-        Ending::Region => (Role::Join, 0),
-        Ending::Item => (Role::Iterate, 0),
-        Ending::Iteration => (Role::Iterate, COMPLETE),
+    let role = match ending {
+        Ending::Region => Role::Join,
+        Ending::Item | Ending::Iteration => Role::Iterate,
     };
-    let flag = if single_path { SINGLE_PATH | complete } else { complete };
-    let carries = id != 0 && append(role, u64::from(id) | flag, at).is_some() && !single_path;
+    let payload = Payload::end(id, single_path, ending == Ending::Iteration);
+    let carries = id != 0 && append(role, payload, at).is_some() && !single_path;
     recorder::set_carries(carries);
     carries
 }
@@ -99,12 +99,17 @@ pub(crate) fn operand(var: Var) -> Option<Operand> {
 
 /// Records carried static state.
 pub(crate) fn state(bits: u64, at: Site) {
-    append(Role::State, bits, at);
+    append(Role::State, Payload::state(bits), at);
+}
+
+/// Records that the carried static state names inputs by index.
+pub(crate) fn names_input(at: Site) {
+    append(Role::NamesInput, Payload::NONE, at);
 }
 
 /// Records that `name` is carried and its content is not known.
 pub(crate) fn opaque(name: &'static str, at: Site) {
-    if let Some(tag) = append(Role::Opaque, 0, at) {
+    if let Some(tag) = append(Role::Opaque, Payload::NONE, at) {
         recorder::name(tag, name);
     }
 }
@@ -126,22 +131,25 @@ pub(crate) fn phi(var: &mut Var, at: Site) -> bool {
     true
 }
 
-/// A word in the state of a point whose static state refers to inputs by index; see
-/// [`static_words`].
-pub(crate) const NAMES_INPUT: u64 = 0x6669_7865_6420_2d2d;
+/// A traced number as static state, where it cannot become a φ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum StaticValue {
+    Constant(f64),
+    /// An input, by its index. [`names_input`] has to follow the state.
+    Input(u32),
+}
 
-/// Static state that identifies `var` where it cannot become a φ: the bits of a constant or the
-/// index of an input. `None` for other events.
-pub(crate) fn static_words(var: Var) -> Option<[u64; 2]> {
+/// Static state that identifies `var`; `None` if it is neither a constant nor an input.
+pub(crate) fn static_value(var: Var) -> Option<StaticValue> {
     if var.is_constant() {
-        return Some([0, var.value.to_bits()]);
+        return Some(StaticValue::Constant(var.value));
     }
     let index = var.tag as u32;
     let input = recorder::is_own(var.tag) && recorder::is_input(index);
-    input.then_some([1, u64::from(index)])
+    input.then_some(StaticValue::Input(index))
 }
 
 #[inline]
-fn append(role: Role, payload: u64, at: Site) -> Option<u64> {
+fn append(role: Role, payload: Payload, at: Site) -> Option<u64> {
     recorder::append(0.0, Step::none(role, payload), at)
 }

@@ -12,6 +12,7 @@ use core::panic::Location;
 
 use super::captures::Captures;
 use super::event::{Form, Kind, Step};
+use super::payload::Payload;
 use super::stamp::{FOREIGN_STAMP, maker};
 use super::{Detail, Events, Role, Site, TraceError, Var};
 use crate::op::Op;
@@ -99,7 +100,7 @@ pub(super) fn with_back<R>(f: impl FnOnce(&mut Back) -> R) -> R {
 #[inline(always)]
 pub(super) fn record(
     value: f64,
-    payload: u64,
+    payload: Payload,
     a: u64,
     b: u64,
     kind: Kind,
@@ -123,7 +124,14 @@ pub(super) fn record(
 /// The cold path of [`record`]: operations on constants, a full ring, foreign operands.
 #[cold]
 #[inline(never)]
-pub(super) fn record_slowly(value: f64, payload: u64, a: u64, b: u64, kind: Kind, at: Site) -> u64 {
+pub(super) fn record_slowly(
+    value: f64,
+    payload: Payload,
+    a: u64,
+    b: u64,
+    kind: Kind,
+    at: Site,
+) -> u64 {
     if a == CONSTANT && b == CONSTANT {
         return CONSTANT;
     }
@@ -139,14 +147,14 @@ pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
     with_front(|front| {
         with_back(|back| {
             let tags = vars.map(|var| match var.is_constant() {
-                true => front.push(back, var.value, Step::none(Role::Constant, 0), at),
+                true => front.push(back, var.value, Step::none(Role::Constant, Payload::NONE), at),
                 false => var.tag,
             });
             if !front.check(back, &tags, at) {
                 return FOREIGN;
             }
             let [a, b, c] = tags;
-            let (first, payload) = (a as u32, b & ID | c << 32);
+            let (first, payload) = (a as u32, Payload::operands(b, c));
             let kind = Kind::apply(op, Form::Events);
             front.push(back, value, Step { payload, first, kind }, at)
         })
@@ -165,7 +173,10 @@ pub(super) fn guard(outcome: bool) {
         let step = cell.get();
         cell.set(Step { kind: Kind { role: Role::Guard, ..step.kind }, ..step });
         let decision = (index as u64) << 1 | u64::from(outcome);
-        front.cursor.signature.set(mix(mix(front.cursor.signature.get(), decision), step.payload));
+        front
+            .cursor
+            .signature
+            .set(mix(mix(front.cursor.signature.get(), decision), step.payload.bits()));
         front.cursor.unjoined.set(front.cursor.unjoined.get() + 1);
     });
 }
@@ -287,7 +298,7 @@ impl Ring {
         const NOWHERE: Site = Location::caller();
         Ring {
             values: [const { Cell::new(0.0) }; RING],
-            steps: [const { Cell::new(Step::none(Role::Constant, 0)) }; RING],
+            steps: [const { Cell::new(Step::none(Role::Constant, Payload::NONE)) }; RING],
             sites: [const { Cell::new(NOWHERE) }; RING],
         }
     }

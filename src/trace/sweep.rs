@@ -234,6 +234,7 @@ fn all(op: Op, x: [f64; MAX_ARITY], y: f64, g: f64) -> [f64; MAX_ARITY] {
 mod tests {
     use super::*;
     use crate::trace::event::{Form, Role};
+    use crate::trace::payload::Payload;
 
     /// The adjoint rule of each kind gives the contributions of its primitive.
     #[test]
@@ -246,11 +247,11 @@ mod tests {
             };
             for &form in forms {
                 let mut values = x.to_vec();
-                let mut steps = vec![Step::none(Role::ActiveInput, 0); x.len()];
+                let mut steps = vec![Step::none(Role::ActiveInput, Payload::NONE); x.len()];
                 let (operands, payload) = match form {
-                    Form::Events => ([x[0], x[2], x[1]], 2 | 1 << 32),
-                    Form::ConstantSecond => ([x[0], constant, 0.0], constant.to_bits()),
-                    Form::ConstantFirst => ([constant, x[0], 0.0], constant.to_bits()),
+                    Form::Events => ([x[0], x[2], x[1]], Payload::operands(2, 1)),
+                    Form::ConstantSecond => ([x[0], constant, 0.0], Payload::constant(constant)),
+                    Form::ConstantFirst => ([constant, x[0], 0.0], Payload::constant(constant)),
                 };
                 let y = crate::op::eval(op, operands);
                 let kind = Kind::apply(op, form);
@@ -258,7 +259,7 @@ mod tests {
                 steps.push(Step { payload, first: 0, kind });
                 // The adjoint of the event.
                 let kind = Kind::apply(Op::Mul, Form::ConstantSecond);
-                let payload = g.to_bits();
+                let payload = Payload::constant(g);
                 values.push(y * g);
                 steps.push(Step { payload, first: 3, kind });
 

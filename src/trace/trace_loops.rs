@@ -4,9 +4,12 @@
 //! pattern](InductionPattern). Of nested loops the outer one is found if it follows a pattern,
 //! otherwise the inner ones.
 
+use core::num::NonZeroU32;
+
 use super::event::Step;
 use super::induction::{Induction, InductionPattern, infer_induction};
 use super::{Events, Role};
+use crate::entity::{Entity, entity};
 
 /// A segment of a trace whose iterations have the same events, with operands that follow an
 /// [induction pattern](InductionPattern).
@@ -56,8 +59,42 @@ const CACHED_PERIODS: usize = 64;
 const TABLE_BITS: u32 = 12;
 /// The kind of a constant.
 const CONSTANT: u32 = 3;
-/// The key of an event that matches no other.
-const NEVER: u32 = u32::MAX;
+
+entity!(
+    /// An event, by its index.
+    EventIndex,
+    "e"
+);
+
+/// The site and kind of an event that may lie in a loop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key(NonZeroU32);
+
+impl Key {
+    /// The number of bits of a kind.
+    const KIND_BITS: u32 = 10;
+
+    /// `None` if the number of the site does not fit.
+    fn new(site: u32, kind: u32) -> Option<Key> {
+        let is_small = site < u32::MAX >> Key::KIND_BITS;
+        is_small.then(|| Key(NonZeroU32::MIN.saturating_add(site << Key::KIND_BITS | kind)))
+    }
+
+    fn bits(self) -> u32 {
+        self.0.get() - 1
+    }
+
+    /// Tests whether the event is an ignored mark.
+    fn is_mark(self) -> bool {
+        let kind = self.bits() & ((1 << Key::KIND_BITS) - 1);
+        kind & 3 == 3 && kind != CONSTANT
+    }
+
+    /// Its place in the hash table of latest events.
+    fn cell(self) -> usize {
+        (self.bits().wrapping_mul(0x9e37_79b1) >> (32 - TABLE_BITS)) as usize
+    }
+}
 
 impl LoopRange {
     /// The index of the event after the last one.
@@ -76,19 +113,16 @@ pub(crate) fn find_loops(
     if events.len() < threshold.events {
         return Vec::new();
     }
-    let mut keys = events.site_numbers();
-    for (index, key) in keys.iter_mut().enumerate() {
-        *key = match kind(&events.steps[index], events.values[index], || is_ignored(index)) {
-            // Sites whose numbers do not fit are in no loop.
-            Some(kind) if *key < NEVER >> 10 => *key << 10 | kind,
-            _ => NEVER,
-        };
-    }
-    let (latest, earlier) = (vec![(NEVER, 0); 1 << TABLE_BITS], vec![NEVER; events.len()]);
+    let key = |(index, site): (usize, u32)| {
+        let kind = kind(&events.steps[index], events.values[index], || is_ignored(index))?;
+        Key::new(site, kind)
+    };
+    let keys = events.site_numbers().into_iter().enumerate().map(key).collect();
+    let (latest, earlier) = (vec![None; 1 << TABLE_BITS], vec![None; events.len()]);
     let (compared, found) = ([(0, 0); CACHED_PERIODS], Vec::new());
     let mut search =
         Search { events, is_ignored, threshold, keys, latest, earlier, compared, found };
-    search.search(0, events.len(), usize::MAX, MAX_DEPTH);
+    search.search(0, events.len(), events.len(), MAX_DEPTH);
     search.found
 }
 
@@ -106,21 +140,16 @@ fn kind(step: &Step, value: f64, is_ignored: impl Fn() -> bool) -> Option<u32> {
     }
 }
 
-/// Tests whether the event with this key is an ignored mark.
-fn is_mark(key: u32) -> bool {
-    key != NEVER && key & 3 == 3 && key & 1023 != CONSTANT
-}
-
 struct Search<'a> {
     events: &'a Events,
     is_ignored: &'a dyn Fn(usize) -> bool,
     threshold: LoopThreshold,
-    /// The site and kind of each event.
-    keys: Vec<u32>,
+    /// The key of each event; `None` for those that lie in no loop.
+    keys: Vec<Option<Key>>,
     /// The latest event of each key, by a hash of the key.
-    latest: Vec<(u32, u32)>,
-    /// For each visited event the latest earlier event with the same key.
-    earlier: Vec<u32>,
+    latest: Vec<Option<(Key, EventIndex)>>,
+    /// For each visited event the latest earlier event with the same key, if known.
+    earlier: Vec<Option<EventIndex>>,
     /// For some periods the index up to which events are known to equal those one period before.
     compared: [(usize, usize); CACHED_PERIODS],
     /// The loops found, in order.
@@ -188,7 +217,7 @@ impl Search<'_> {
             return end - at;
         }
         let (before, now) = (&self.keys[at - period..], &self.keys[at..]);
-        let is_other = |(&before, &now): (&u32, &u32)| before != now || now == NEVER;
+        let is_other = |(before, now): (&Option<Key>, &Option<Key>)| before != now || now.is_none();
         let length = before.iter().zip(now).position(is_other).unwrap_or(now.len());
         self.compared[period % CACHED_PERIODS] = (period, at + length);
         length
@@ -196,22 +225,24 @@ impl Search<'_> {
 
     /// Marks event `at` as visited; returns the latest earlier event with the same key.
     fn note(&mut self, at: usize) -> Option<usize> {
-        let key = self.keys[at];
-        if key == NEVER {
-            return None;
-        }
-        let cell = (key.wrapping_mul(0x9e37_79b1) >> (32 - TABLE_BITS)) as usize;
-        let (known, before) = self.latest[cell];
-        if known != key || (before as usize) < at {
-            self.latest[cell] = (key, at as u32);
-            self.earlier[at] = if known == key { before } else { NEVER };
+        let key = self.keys[at]?;
+        let latest = &mut self.latest[key.cell()];
+        let before = latest.filter(|(known, _)| *known == key).map(|(_, before)| before);
+        if before.is_none_or(|before| before.index() < at) {
+            *latest = Some((key, EventIndex::from_index(at)));
+            self.earlier[at] = before;
         }
         self.earlier(at)
     }
 
     /// The latest earlier event with the same key, if known.
     fn earlier(&self, at: usize) -> Option<usize> {
-        Some(self.earlier[at]).filter(|&before| before != NEVER).map(|before| before as usize)
+        self.earlier[at].map(EventIndex::index)
+    }
+
+    /// Tests whether event `at` exists and is an ignored mark.
+    fn is_mark(&self, at: usize) -> bool {
+        self.keys.get(at).copied().flatten().is_some_and(Key::is_mark)
     }
 
     /// Adds the loops in events `start..end`, which repeat but for their operands. Returns whether
@@ -223,9 +254,9 @@ impl Search<'_> {
     fn roll_with_period(&mut self, mut start: usize, mut end: usize, period: usize) -> bool {
         let (mut tries, mut rolled, whole) = (0, 0, end - start);
         // Ignored marks may precede the loop; then as many behind it complete its last iteration.
-        while start < end && is_mark(self.keys[start]) {
+        while start < end && self.is_mark(start) {
             start += 1;
-            if self.keys.get(end).is_some_and(|&key| is_mark(key)) {
+            if self.is_mark(end) {
                 end += 1;
             }
         }
@@ -254,7 +285,9 @@ impl Search<'_> {
             |start| infer_induction(self.events, self.is_ignored, start, period, most);
         let mut later = start + (end - start - period * most);
         // A loop does not begin with a mark.
-        later += self.keys[later..].iter().take_while(|&&key| is_mark(key)).count();
+        while self.is_mark(later) {
+            later += 1;
+        }
         let induction = induction_from(start);
         // The first iterations tell how many values all of them carry.
         let is_less = |first: InductionPattern| first.carried().is_smaller_rotated(later - start);

@@ -8,6 +8,7 @@ use core::mem;
 
 use super::captures::Captures;
 use super::event::Step;
+use super::payload::Payload;
 use super::recorder::{Back, Cursor, mix, with_back, with_front};
 use super::stamp::next_stamp;
 use super::{Events, Inputs, Operand, Role, Site, Trace, TraceError, Var};
@@ -128,7 +129,7 @@ impl Tracer {
             vars.extend(
                 values.iter().zip(ids).map(|(&value, id)| Var::traced(value, tag(stamp, id))),
             );
-            self.events.extend_leaves(Step::none(role, 0), values, made);
+            self.events.extend_leaves(Step::none(role, Payload::NONE), values, made);
         }
         self.opaque.clear();
         self.captures.clear();
@@ -159,6 +160,7 @@ impl Tracer {
         }
         let end = match operand {
             Operand::Event(event) => u64::from(event),
+            // No event has this index.
             Operand::Constant(_) => u64::MAX,
         };
         Ok(Trace {

@@ -26,7 +26,8 @@ fn rolled(program: &Program, points: &[Point]) -> Graph {
         let trace = tracer.run(run, inputs, 1 << 20, Location::caller()).unwrap();
         traces.merge(&trace, MergeLimits { paths: usize::MAX, nodes: 1 << 22 }).unwrap();
     }
-    let eager = RerollLimits { iterations: 2, weight: 2, exits: 2, ..RerollLimits::default() };
+    let eager =
+        RerollLimits { iterations: 2, weight: 2, exits: Some(2), ..RerollLimits::default() };
     simplify(&reroll(traces.graph(), eager), Folding::Exact)
 }
 

@@ -249,8 +249,13 @@ fn traces(program: &Program, points: &[(Vec<f64>, Vec<f64>)]) -> Graph {
 fn check(program: &Program, points: &[(Vec<f64>, Vec<f64>)], counts: &mut Counts) {
     let graph = traces(program, points);
     let plain = reversed(&graph, Folding::Exact);
-    let limits =
-        RerollLimits { iterations: 3, weight: 2, exits: 3, threading: false, ..Default::default() };
+    let limits = RerollLimits {
+        iterations: 3,
+        weight: 2,
+        exits: Some(3),
+        threading: false,
+        ..Default::default()
+    };
     let rolled = reroll(&graph, limits);
     let mut ordered = rolled.clone();
     loop {

@@ -59,9 +59,14 @@ struct Counts {
 fn check(program: &Program, recorded: &[Point], run: &[Point], counts: &mut Counts) {
     let graph = merged(program, recorded);
     let plain = reversed(&graph, Folding::Exact);
-    let eager =
-        RerollLimits { iterations: 2, weight: 2, exits: 2, threading: false, ..Default::default() };
-    for limits in [eager, RerollLimits { exits: u32::MAX, ..eager }] {
+    let eager = RerollLimits {
+        iterations: 2,
+        weight: 2,
+        exits: Some(2),
+        threading: false,
+        ..Default::default()
+    };
+    for limits in [eager, RerollLimits { exits: None, ..eager }] {
         let rolled = reroll(&graph, limits);
         let all = reversed(&rolled, Folding::Exact);
         let (ordered, expanded) = in_order(&rolled);

@@ -48,7 +48,8 @@ fn rolled_random_programs_keep_their_results() {
         Recipe { wild: true, statements: 40, variety: 0.1, locals: 2, ..base },
     ];
     // Small limits, to make as many loops as possible.
-    let eager = RerollLimits { iterations: 2, weight: 2, exits: 2, ..RerollLimits::default() };
+    let eager =
+        RerollLimits { iterations: 2, weight: 2, exits: Some(2), ..RerollLimits::default() };
     let (mut made, mut known, mut unknown) = (0, 0, 0);
     for (kind, recipe) in recipes.into_iter().enumerate() {
         let mut random = Random::new(kind as u64);

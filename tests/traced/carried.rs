@@ -31,9 +31,10 @@ pub fn leaks(trace: &Trace<'_>) -> Vec<String> {
                 if event.role() == Role::Iterate {
                     open.push((event.payload(), index));
                 }
-                let is = |role: Role| matches!(role, Role::Phi | Role::State | Role::Opaque);
-                let carried =
-                    events[index + 1..].iter().take_while(|event| is(event.role())).count();
+                let carried = events[index + 1..]
+                    .iter()
+                    .take_while(|event| event.role().is_carried())
+                    .count();
                 let merged = (index + 1..=index + carried)
                     .all(|carried| events[carried].role() != Role::Opaque);
                 let guard = (start..index).find(|&at| split[at]).map(|at| at - start);

@@ -14,7 +14,7 @@ fn with_trace<R>(f: impl Fn(&[Var]) -> Var, x: &[f64], look: impl FnOnce(&Trace<
 }
 
 /// The marks of a run, one word each: `enter1`, `iterate1`, `join1`, `phi` (of an
-/// event), `phi=3` (of a constant), `state=3`, `opaque:name`; `guard` in between.
+/// event), `phi=3` (of a constant), `state=3`, `names_input`, `opaque:name`; `guard` in between.
 fn marks(f: impl Fn(&[Var]) -> Var, x: &[f64]) -> String {
     with_trace(f, x, |trace| {
         let mut words = Vec::new();
@@ -26,6 +26,7 @@ fn marks(f: impl Fn(&[Var]) -> Var, x: &[f64]) -> String {
                 // A hash of several words.
                 Role::State if event.payload() > 1 << 32 => "state=#".into(),
                 Role::State => format!("state={}", event.payload()),
+                Role::NamesInput => "names_input".into(),
                 Role::Phi => match event.operands().next() {
                     Some(Operand::Constant(value)) => format!("phi={value}"),
                     _ => "phi".into(),
@@ -373,8 +374,8 @@ fn computed(x: &[Var]) -> Var {
 fn items_that_are_computed_are_carried_and_unknown_iterators_are_opaque() {
     assert_eq!(
         marks(computed, &[1.0]),
-        "enter1 enter2 guard iterate2 phi phi=0 join2 enter3 guard iterate3 state=# state=# \
-         opaque:iterator of the loop phi join3 phi join1"
+        "enter1 enter2 guard iterate2 phi phi=0 join2 enter3 guard iterate3 state=# \
+         names_input opaque:iterator of the loop phi join3 phi join1"
     );
 }
 

@@ -15,7 +15,7 @@ fn carried(f: impl FnOnce(&[Var]) -> Var, x: &[f64]) -> String {
     let join = trace.events.iter().position(|event| event.role() == Role::Join).unwrap();
     let letters = trace.events.iter().skip(join + 1).map_while(|event| match event.role() {
         Role::Phi => Some('p'),
-        Role::State => Some('s'),
+        Role::State | Role::NamesInput => Some('s'),
         Role::Opaque => Some('o'),
         _ => None,
     });

@@ -4,7 +4,7 @@ use proc_macro2::Ident;
 use syn::{Expr, Local, Pat, Type, parse_quote};
 
 use super::Walker;
-use crate::log::Binding;
+use crate::binding::{Binding, Origin, Reference};
 use crate::places::{is_variable, place};
 use crate::{shape, types};
 
@@ -13,12 +13,8 @@ use crate::{shape, types};
 pub struct Bound {
     pub known: bool,
     pub copied: bool,
-    pub reference: bool,
-    pub plain: bool,
-    pub deferred: bool,
-    pub parameter: bool,
-    pub item: bool,
-    pub closure: bool,
+    pub reference: Reference,
+    pub origin: Origin,
     pub holder: bool,
     pub number: bool,
     /// The pattern may not match, so a name in it may be a constant.
@@ -30,18 +26,19 @@ impl Walker {
     pub(super) fn local(&mut self, local: &mut Local) {
         let long_borrows = self.log.long_borrows.len();
         let mut refutable = false;
-        let mut bound = Bound { deferred: local.init.is_none(), ..Bound::default() };
+        let mut bound = Bound { origin: Origin::Deferred, ..Bound::default() };
         if let Some(init) = &mut local.init {
-            bound.reference = matches!(&*init.expr, Expr::Reference(r) if r.mutability.is_some())
-                || self.is_reference(&init.expr);
-            bound.plain = shape::is_plain_value(&init.expr);
-            bound.closure = matches!(&*init.expr, Expr::Closure(_));
+            bound.reference = self.reference(&init.expr);
+            bound.origin = match &*init.expr {
+                Expr::Closure(_) => Origin::Closure,
+                _ => Origin::Value,
+            };
             bound.holder = matches!(&*init.expr, Expr::Reference(_));
             bound.number = types::is_number(&init.expr);
             (bound.known, bound.copied) = (self.is_known(&init.expr), types::is_copied(&init.expr));
             let start = self.begin();
             self.storing(|walker| walker.argument(&mut init.expr));
-            if bound.closure {
+            if bound.origin == Origin::Closure {
                 let (variable, end) = (self.log.bindings.len(), self.log.entries.len());
                 self.log.closures.push((variable, start, end));
             }
@@ -54,8 +51,7 @@ impl Walker {
         }
         let mut pattern = &mut local.pat;
         if let Pat::Type(typed) = pattern {
-            bound =
-                Bound { deferred: bound.deferred, closure: bound.closure, ..of_type(&typed.ty) };
+            bound = Bound { origin: bound.origin, ..of_type(&typed.ty) };
             pattern = &mut typed.pat;
         }
         let first = self.log.bindings.len();
@@ -65,7 +61,7 @@ impl Walker {
             .lent_by(lenders, |walker| walker.bind_pattern(pattern, Bound { refutable, ..bound }));
         let holders = first..self.log.bindings.len();
         // A φ may replace it where paths join.
-        if bound.deferred && shape::make_mutable(pattern) {
+        if bound.origin == Origin::Deferred && shape::make_mutable(pattern) {
             local.attrs.push(parse_quote!(#[allow(unused_mut)]));
         }
         if let (true, Some(init)) = (borrows, &mut local.init) {
@@ -76,12 +72,19 @@ impl Walker {
         }
     }
 
-    fn is_reference(&self, expr: &Expr) -> bool {
-        match place(expr) {
+    /// The knowledge whether the value of `expr` is a mutable reference.
+    fn reference(&self, expr: &Expr) -> Reference {
+        let is_known = match place(expr) {
             Some((name, steps)) if steps.is_empty() => {
-                self.find(name).is_some_and(|variable| self.log.bindings[variable].reference)
+                self.find(name).is_some_and(|variable| self.log.bindings[variable].is_reference())
             }
             _ => false,
+        };
+        match expr {
+            Expr::Reference(reference) if reference.mutability.is_some() => Reference::Mutable,
+            _ if is_known => Reference::Mutable,
+            _ if shape::is_plain_value(expr) => Reference::NotMutable,
+            _ => Reference::Unknown,
         }
     }
 
@@ -91,13 +94,9 @@ impl Walker {
         self.log.bindings.push(Binding {
             name: name.clone(),
             mutable,
-            reference: bound.reference || known,
-            plain: bound.plain,
-            deferred: bound.deferred,
+            reference: if known { Reference::Mutable } else { bound.reference },
+            origin: bound.origin,
             opaque: self.opaque.contains(name),
-            parameter: bound.parameter,
-            item: bound.item,
-            closure: bound.closure,
             known: bound.known,
             copied: bound.copied,
             holder: bound.holder,
@@ -125,12 +124,15 @@ impl Walker {
         let single = matches!(pattern, Pat::Ident(_));
         for name in &names {
             let by_ref = name.by_ref.is_some();
-            let reference =
-                (bound.reference && single && !by_ref) || (by_ref && name.mutability.is_some());
-            let plain = bound.plain && single;
+            let reference = match bound.reference {
+                _ if by_ref && name.mutability.is_some() => Reference::Mutable,
+                Reference::Mutable if single && !by_ref => Reference::Mutable,
+                Reference::NotMutable if single => Reference::NotMutable,
+                _ => Reference::Unknown,
+            };
             let copied = bound.copied && single && !by_ref;
             let mutable = name.mutability.is_some() && !by_ref;
-            self.bind(&name.ident, mutable, Bound { reference, plain, copied, ..bound });
+            self.bind(&name.ident, mutable, Bound { reference, copied, ..bound });
         }
         names.iter().any(|name| name.by_ref.is_some() && name.mutability.is_some())
     }
@@ -138,9 +140,8 @@ impl Walker {
     pub fn bind_parameter(&mut self, pattern: &Pat, bound: Bound) {
         match pattern {
             Pat::Type(typed) => {
-                let of_type = of_type(&typed.ty);
-                let parameter = bound.parameter;
-                self.bind_pattern(&typed.pat, Bound { parameter, ..of_type });
+                let bound = Bound { origin: bound.origin, ..of_type(&typed.ty) };
+                self.bind_pattern(&typed.pat, bound);
             }
             _ => {
                 self.bind_pattern(pattern, bound);
@@ -154,12 +155,15 @@ pub fn of_type(ty: &Type) -> Bound {
     match ty {
         Type::Reference(reference) if reference.mutability.is_some() => {
             let known = types::is_known_type(ty);
-            Bound { reference: true, known, holder: true, ..Bound::default() }
+            Bound { reference: Reference::Mutable, known, holder: true, ..Bound::default() }
         }
         Type::Paren(paren) => of_type(&paren.elem),
         Type::Group(group) => of_type(&group.elem),
         _ => Bound {
-            plain: shape::is_plain_type(ty),
+            reference: match shape::is_plain_type(ty) {
+                true => Reference::NotMutable,
+                false => Reference::Unknown,
+            },
             known: types::is_known_type(ty),
             copied: types::is_copied_type(ty),
             holder: shape::has_lifetime(quote::ToTokens::to_token_stream(ty)),

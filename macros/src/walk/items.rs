@@ -9,6 +9,7 @@ use syn::{Block, Expr, Lifetime, Pat};
 
 use super::regions::{attributed, name_of};
 use super::{Body, Bound, Walker, enter, join};
+use crate::binding::{Origin, Reference};
 use crate::log::{Kind, Role};
 use crate::places;
 use crate::shape;
@@ -54,13 +55,24 @@ impl Walker {
             walker.lent_by(lenders, |walker| match &*for_expr.pat {
                 Pat::Tuple(pair) if numbered && pair.elems.len() == 2 => {
                     walker.bind_pattern(&pair.elems[0], Bound { known, ..Bound::default() });
-                    let item = Bound { reference: true, item: true, known, ..Bound::default() };
+                    let item = Bound {
+                        reference: Reference::Mutable,
+                        origin: Origin::Item,
+                        known,
+                        ..Bound::default()
+                    };
                     walker.bind_pattern(&pair.elems[1], item);
                 }
                 pattern => {
                     let copied = places::counts(&for_expr.expr);
-                    let item =
-                        Bound { reference: lends, item: true, known, copied, ..Bound::default() };
+                    let reference = if lends { Reference::Mutable } else { Reference::Unknown };
+                    let item = Bound {
+                        reference,
+                        origin: Origin::Item,
+                        known,
+                        copied,
+                        ..Bound::default()
+                    };
                     walker.bind_pattern(pattern, item);
                 }
             });
@@ -76,15 +88,15 @@ impl Walker {
             let points = walker.log.points.len();
             walker.block(&mut for_expr.body);
             walker.log.flow.end_body();
-            walker.changing[index] =
-                walker.log.entries[begin..].iter().any(|entry| match entry.kind {
-                    Kind::Change(..) => {
-                        bound.contains(&entry.variable)
-                            && !walker.log.bindings[entry.variable].mutable
+            walker.changing[index] = walker.log.entries[begin..].iter().any(|entry| {
+                match (entry.variable, &entry.kind) {
+                    (Some(variable), Kind::Change(..)) => {
+                        bound.contains(&variable) && !walker.log.bindings[variable].mutable
                     }
-                    Kind::Lend(_) => bound.contains(&entry.variable) && !shared,
+                    (Some(variable), Kind::Lend(_)) => bound.contains(&variable) && !shared,
                     _ => false,
-                });
+                }
+            });
             if let Some(own) = own {
                 walker.end_item(own, points, &memory);
             }
@@ -148,9 +160,9 @@ impl Walker {
 
     fn is_plain(&self, expr: &Expr) -> bool {
         match places::place(expr) {
-            Some((name, steps)) if steps.is_empty() => {
-                self.find(name).is_some_and(|variable| self.log.bindings[variable].plain)
-            }
+            Some((name, steps)) if steps.is_empty() => self.find(name).is_some_and(|variable| {
+                self.log.bindings[variable].reference == Reference::NotMutable
+            }),
             _ => false,
         }
     }

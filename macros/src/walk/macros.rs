@@ -6,7 +6,7 @@ use quote::quote;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Macro, Pat, Token};
 
-use super::{Bound, NO_VARIABLE, Walker};
+use super::{Bound, Walker};
 use crate::captures::Access;
 use crate::log::{JumpTarget, Kind, Projection, Variable};
 use crate::places::place;
@@ -133,7 +133,7 @@ impl Walker {
     fn push_unknown(&mut self, name: Ident, at: usize) {
         self.log.unknown.push((name, at));
         let index = self.log.unknown.len() - 1;
-        self.push(NO_VARIABLE, Kind::Unknown(index));
+        self.push_event(Kind::Unknown(index));
     }
 
     /// Notes an access to a name that is not found.
@@ -150,7 +150,7 @@ impl Walker {
             None => return,
         };
         match access {
-            UnknownAccess::Read => self.push(NO_VARIABLE, Kind::Unseen),
+            UnknownAccess::Read => self.push_event(Kind::Unseen),
             UnknownAccess::Lend | UnknownAccess::Change => self.push_unknown(name.clone(), at),
         }
     }
@@ -171,7 +171,7 @@ impl Walker {
         for part in text.split('{').skip(1) {
             let inside = part.split('}').next().unwrap_or_default();
             if inside.contains(":p") || inside.contains(":#p") {
-                self.push(NO_VARIABLE, Kind::Unseen);
+                self.push_event(Kind::Unseen);
             }
             for name in inside.split(|c: char| !c.is_alphanumeric() && c != '_') {
                 let Ok(name) = syn::parse_str::<Ident>(name) else { continue };

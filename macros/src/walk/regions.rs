@@ -6,7 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Attribute, BinOp, Expr, ExprIf, ExprMatch, Label, Lifetime, Token};
 
-use super::{Body, Bound, EnclosingLoop, NO_VARIABLE, Value, Walker, enter, join};
+use super::{Body, Bound, EnclosingLoop, Value, Walker, enter, join};
 use crate::flow_graph::BlockId;
 use crate::log::{JumpTarget, Kind, Role};
 use crate::shape;
@@ -241,7 +241,7 @@ impl Walker {
         // Inside closures and macros it may have another target.
         let target = if self.inert { JumpTarget::Unknown } else { target };
         self.log.jumps.push((self.log.entries.len(), target));
-        self.push(NO_VARIABLE, Kind::Jump);
+        self.push_event(Kind::Jump);
     }
 
     /// Walks through a `break`.

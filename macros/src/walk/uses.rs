@@ -8,8 +8,9 @@ use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::{Expr, Pat, UnOp};
 
+use super::Walker;
 use super::macros::UnknownAccess;
-use super::{NO_VARIABLE, Walker};
+use crate::binding::Reference;
 use crate::captures::{Access, LongBorrow, Mention};
 use crate::log::{Element, Kind, Projection, Variable};
 use crate::places::{self, Index, Step, place};
@@ -66,7 +67,7 @@ impl Walker {
                 .find(name)
                 .filter(|&variable| {
                     let binding = &self.log.bindings[variable];
-                    binding.copied && !binding.mutable && !binding.deferred
+                    binding.copied && !binding.mutable && !binding.is_deferred()
                 })
                 .map(Element::Variable),
             _ => None,
@@ -95,7 +96,7 @@ impl Walker {
     pub(super) fn note_borrow(&mut self, variable: Variable, steps: &[Step]) {
         if self.storing {
             let (fields, at) = (places::fields(steps), self.log.entries.len());
-            let borrow = LongBorrow { variable, fields, at, until: usize::MAX, holders: None };
+            let borrow = LongBorrow { variable, fields, at, until: None, holders: None };
             self.log.long_borrows.push(borrow);
         }
     }
@@ -104,7 +105,7 @@ impl Walker {
     pub(super) fn end_borrows(&mut self, long_borrows: Range<usize>) {
         let end = self.log.entries.len();
         for borrow in &mut self.log.long_borrows[long_borrows] {
-            borrow.until = borrow.until.min(end);
+            borrow.until.get_or_insert(end);
         }
     }
 
@@ -147,7 +148,9 @@ impl Walker {
                 self.note_borrow(variable, &steps);
             }
             let binding = &mut self.log.bindings[variable];
-            binding.reference |= !binding.mutable && !binding.deferred && steps.len() == 1;
+            if !binding.mutable && !binding.is_deferred() && steps.len() == 1 {
+                binding.reference = Reference::Mutable;
+            }
             let assigned = assigned && own;
             match assigned {
                 // It may have no value yet, or none any more.
@@ -183,13 +186,13 @@ impl Walker {
         }
         if let Some((variable, steps)) = self.reach(expr, UnknownAccess::Lend) {
             self.named(variable, &steps, Access::Move);
-            if self.log.bindings[variable].reference {
+            if self.log.bindings[variable].is_reference() {
                 self.note_borrow(variable, &steps);
             }
             self.mention(variable, &steps);
             self.push(variable, Kind::Lend(places::fields(&steps)));
             // A reference that is carried later must not be moved.
-            if steps.is_empty() && self.log.bindings[variable].reference && !self.inert {
+            if steps.is_empty() && self.log.bindings[variable].is_reference() && !self.inert {
                 let span = expr.span();
                 *expr = Expr::Verbatim(quote_spanned!(span=> &mut *#expr));
             }
@@ -219,7 +222,7 @@ impl Walker {
         let (last, owner) = (names.next(), names.next());
         let is_local = owner.is_none() && last.is_some_and(|name| self.find(name).is_some());
         if !is_local && last.is_some_and(|name| places::asks_unseen_of(owner, name)) {
-            self.push(NO_VARIABLE, Kind::Unseen);
+            self.push_event(Kind::Unseen);
         }
     }
 
@@ -228,13 +231,13 @@ impl Walker {
     pub(super) fn receiver(&mut self, receiver: &mut Expr, method: &Ident) -> Option<usize> {
         let is_simple = shape::is_simple_place(receiver);
         if places::asks_unseen(method) {
-            self.push(NO_VARIABLE, Kind::Unseen);
+            self.push_event(Kind::Unseen);
         }
         let access =
             if places::is_looker(method) { UnknownAccess::Read } else { UnknownAccess::Lend };
         let (variable, steps) = self.reach(receiver, access)?;
         let binding = &self.log.bindings[variable];
-        let (mutable, lends) = (binding.mutable, binding.mutable || binding.reference);
+        let (mutable, lends) = (binding.mutable, binding.mutable || binding.is_reference());
         let looks = places::is_looker(method);
         self.named(variable, &steps, if looks { Access::Use } else { Access::Move });
         self.mention(variable, &steps);
@@ -250,7 +253,10 @@ impl Walker {
             return None;
         }
         let binding = &self.log.bindings[variable];
-        if self.inert || !is_simple || places::is_common(method) || !(mutable || binding.reference)
+        if self.inert
+            || !is_simple
+            || places::is_common(method)
+            || !(mutable || binding.is_reference())
         {
             return None;
         }

@@ -94,7 +94,8 @@ impl Collect<'_> {
         if path.blocks.len() == 1 {
             return false;
         }
-        let limits = RerollLimits { iterations: self.limits.exits, ..*self.limits };
+        let Some(iterations) = self.limits.exits else { return false };
+        let limits = RerollLimits { iterations, ..*self.limits };
         let list: Vec<TemplateId> = path.steps.iter().map(|step| step.template).collect();
         let runs = runs(&list, &limits);
         let has_arms =

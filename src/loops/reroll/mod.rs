@@ -47,8 +47,8 @@ pub struct RerollLimits {
     /// The least number of steps that a loop replaces. Default: 16.
     pub weight: u64,
     /// The least number of iterations of a loop with a data-dependent exit. The code after such a
-    /// loop was recorded once for each trip count. Default: 3.
-    pub exits: u32,
+    /// loop was recorded once for each trip count. `None` leaves them all open. Default: 3.
+    pub exits: Option<u32>,
     /// The largest distance, in iterations, of a loop-carried operand. Default: 4.
     pub distance: u32,
     /// The number of earlier occurrences to which a step is compared, at least the number of
@@ -72,7 +72,7 @@ impl RerollLimits {
         iterations: 4,
         times: 1 << 24,
         weight: 16,
-        exits: 3,
+        exits: Some(3),
         distance: 4,
         occurrences: 16,
         merged_iterations: 4,
