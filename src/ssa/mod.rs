@@ -52,8 +52,11 @@ mod tree;
 mod verify;
 mod version;
 
+pub(crate) use analysis::{
+    Activity, adjoint_targets, block_profile, control_slice, known_element, passes_on,
+    phi_operands, uses,
+};
 pub use analysis::{Flow, Nest, activity, most_steps};
-pub(crate) use analysis::{block_profile, control_slice, passes_on, uses, varied_and_active};
 pub use arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
 pub use build::Builder;
 pub(crate) use copy::{Copies, blocks_inside};
