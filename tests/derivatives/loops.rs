@@ -1,6 +1,7 @@
 //! Derivatives of loops that were worked out by hand, and the shape of their gradient graphs.
 
-use crate::oracle::{check, check_checkpoints, outputs};
+use crate::common::outcomes::outputs;
+use crate::oracle::{check, check_checkpoints};
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::op::Op;
 use phigrad::internals::ssa::{
