@@ -22,7 +22,7 @@ use super::plan::{Next, Plan};
 use super::schedule::Test;
 use crate::ssa::{Node, Region};
 
-/// What a function returns, as a word.
+/// The result of a function; native code returns it as a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     /// The outputs are complete.
