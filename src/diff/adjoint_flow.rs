@@ -7,10 +7,9 @@
 
 use hashbrown::HashSet;
 
-use super::activity::phi_operands;
 use super::reverse::Reverse;
 use super::tape_order::AliasTarget;
-use crate::ssa::{Array, ArrayData, Def, Node, Region};
+use crate::ssa::{Array, ArrayData, Def, Node, Region, phi_operands};
 
 /// The contributions of the sweep of a region.
 #[derive(Default)]
@@ -30,9 +29,9 @@ pub(super) struct AdjointFlow {
 impl Reverse<'_> {
     /// The contributions of the sweep of `region`, given the current adjoints of its φs.
     pub(super) fn adjoint_flow(&self, region: Region) -> AdjointFlow {
-        let (graph, activity) = (self.graph, self.activity);
+        let (graph, primal) = (self.graph, self.primal);
         let mut flow = AdjointFlow::default();
-        for &leaf in &activity.leaves[region] {
+        for &leaf in primal.leaves(region) {
             let values = phi_operands(graph, region, leaf).values;
             for (&phi, &value) in graph.regions[region].phis.iter().zip(values) {
                 if self.adjoints.get(phi).is_some() {
@@ -40,26 +39,26 @@ impl Reverse<'_> {
                 }
             }
         }
-        for &saved in &activity.trajectories[region] {
+        for &saved in &primal.trajectories[region] {
             if self.trajectory_adjoints(saved).is_some() {
                 self.visit(saved, region, &mut flow);
             }
         }
         while let Some(node) = flow.pending.pop() {
-            let mut targets = activity.targets(node);
+            let mut targets = primal.targets(node);
             match graph.nodes[node].def {
                 Def::Entry(of, number) if of == region => {
                     flow.entries.push(number as usize);
-                    targets = activity.nexts(region, number as usize).collect();
+                    targets = primal.nexts(region, number as usize).collect();
                 }
                 Def::Element(access) => {
                     let array = graph.accesses[access].array;
-                    let is_inside = |node: Node| activity.is_inside(node, region);
-                    let has_adjoint = |&&node: &&Node| activity.active[node];
+                    let is_inside = |node: Node| primal.is_inside(node, region);
+                    let has_adjoint = |&&node: &&Node| primal.varied[node];
                     match &graph.arrays[array] {
                         // The adjoints of that trajectory are in sums already.
                         &ArrayData::Saved(saved) if !is_inside(saved) => targets.clear(),
-                        ArrayData::Nodes(nodes) if activity.known_element(access).is_none() => {
+                        ArrayData::Nodes(nodes) if primal.known_element(access).is_none() => {
                             let (inner, outer): (Vec<Node>, Vec<Node>) =
                                 nodes.iter().filter(has_adjoint).partition(|&&n| is_inside(n));
                             if inner.is_empty() {
@@ -90,10 +89,10 @@ impl Reverse<'_> {
     }
 
     fn visit(&self, node: Node, region: Region, flow: &mut AdjointFlow) {
-        if !self.activity.active[node] || !flow.nodes.insert(node) {
+        if !self.primal.varied[node] || !flow.nodes.insert(node) {
             return;
         }
-        if self.activity.is_inside(node, region) {
+        if self.primal.is_inside(node, region) {
             flow.pending.push(node);
             return;
         }

@@ -12,7 +12,7 @@
 
 use core::cmp::Reverse;
 
-use super::activity::{Activity, bound};
+use super::primal::Primal;
 use super::rematerialise::SavedValues;
 use super::reverse::{Wanted, reverse_from};
 use super::split::{Strips, split, strips};
@@ -133,14 +133,14 @@ struct Estimate<'a> {
 impl<'a> Estimate<'a> {
     fn of(from: &'a Checkpointed) -> Self {
         let (graph, recomputed) = (&from.graph, &from.recomputed[..]);
-        let activity = Activity::of(graph);
+        let primal = Primal::of(graph);
         let mut saved = PrimaryMap::filled(0, graph.regions.len());
-        for node in SavedValues::of(&activity, recomputed).saved() {
-            if let Some(region) = activity.nest.node_loop(node) {
+        for node in SavedValues::of(&primal, recomputed).saved() {
+            if let Some(region) = primal.nest.node_loop(node) {
                 saved[region] += 1;
             }
         }
-        Estimate { graph, nest: activity.nest, recomputed, saved }
+        Estimate { graph, nest: primal.nest, recomputed, saved }
     }
 
     /// The number of saved words, after `change` if there is one.
@@ -171,9 +171,9 @@ impl<'a> Estimate<'a> {
             let (iterations, begins) = match change {
                 Some(Change::Split(other, strips)) if other == region => (strips.longest, true),
                 Some(Change::Recompute(other)) if other == region => {
-                    (bound(self.graph, region), true)
+                    (self.graph.bound(region), true)
                 }
-                _ => (bound(self.graph, region), self.recomputed.contains(&region)),
+                _ => (self.graph.bound(region), self.recomputed.contains(&region)),
             };
             span = span.saturating_mul(u64::from(iterations));
             next = self.nest.loop_around(region).filter(|_| !begins);

@@ -21,13 +21,12 @@
 //!
 //! [`EntryPhis::Copies`]: super::tape_order::EntryPhis::Copies
 
-use super::activity::phi_operands;
 use super::loops::Carried;
 use super::reverse::Reverse;
 use super::sums::Opened;
 use super::tape_order::{AliasTarget, TapeOrder};
 use crate::op::Op;
-use crate::ssa::{AccessData, Def, Graph, Node, Region};
+use crate::ssa::{AccessData, Def, Graph, Node, Region, phi_operands};
 
 /// The aliases of the entry φs of a loop that is being swept.
 #[derive(Default)]
@@ -138,7 +137,7 @@ impl Reverse<'_> {
                     && self.is_untouched(region, first)
             };
             let is_other = || matches!(self.alias_target(first), Some(AliasTarget::Node(_)));
-            if !self.activity.active[first] || !exists || is_other() || is_collected() {
+            if !self.primal.varied[first] || !exists || is_other() || is_collected() {
                 continue;
             }
             entry_order.forwarding.push(number);
@@ -171,9 +170,7 @@ impl Reverse<'_> {
         let entries = self.graph.entries(region);
         let passes_to = |number: usize| {
             let phi = entries[number].phi;
-            active
-                .iter()
-                .filter(move |&&other| self.activity.nexts(region, other).any(|n| n == phi))
+            active.iter().filter(move |&&other| self.primal.nexts(region, other).any(|n| n == phi))
         };
         let mut phi_chains = Vec::new();
         for &head in active.iter().filter(|&&number| passes_to(number).next().is_none()) {
@@ -181,7 +178,7 @@ impl Reverse<'_> {
             let mut is_clear = true;
             while let Some(number) = at.filter(|_| is_clear) {
                 // Its operand, if all ends have the same one.
-                let nexts: Vec<Node> = self.activity.nexts(region, number).collect();
+                let nexts: Vec<Node> = self.primal.nexts(region, number).collect();
                 saved = nexts.first().copied().filter(|next| nexts.iter().all(|n| n == next));
                 let is_entry = |&next: &Node| self.entry_of(region, next).is_some();
                 // An entry φ that is the operand of two others is rejected elsewhere.
@@ -197,7 +194,7 @@ impl Reverse<'_> {
             let is_saved = |&node: &Node| {
                 self.trajectory_adjoints(node).is_some()
                     && self.last_iteration(region).is_some()
-                    && self.activity.nest.node_loop(node) == Some(region)
+                    && self.primal.nest.node_loop(node) == Some(region)
             };
             if is_clear {
                 let fits = |&saved: &Node| self.order.lag[saved] as usize >= numbers.len();

@@ -8,7 +8,7 @@
 
 use hashbrown::HashMap;
 
-use super::activity::{Activity, bound};
+use super::primal::Primal;
 use super::reverse::Reverse;
 use crate::ssa::{Access, AccessData, Array, ArrayData, Def, Graph, Node};
 
@@ -29,14 +29,14 @@ impl OutputArray {
 
 /// The ranges of active inputs, in order: those that loops read by index, and longer ranges
 /// that no node reads, whose derivatives are zero.
-pub(super) fn output_arrays(activity: &Activity<'_>) -> Vec<OutputArray> {
+pub(super) fn output_arrays(primal: &Primal<'_>) -> Vec<OutputArray> {
     /// The least number of unused inputs for which an array of zeros pays.
     const UNUSED: u32 = 16;
-    let graph = activity.graph;
+    let graph = primal.graph;
     let mut spans: Vec<(u32, u32)> = Vec::new();
     for data in graph.nodes.values() {
         if let Def::Element(access) = data.def
-            && let Some(first) = activity.first_input(access)
+            && let Some(first) = primal.first_input(access)
         {
             let (low, high) = range(graph, &graph.accesses[access]);
             let number = |index: i64| u32::try_from(i64::from(first) + index).unwrap_or(first);
@@ -72,7 +72,7 @@ pub(super) fn output_arrays(activity: &Activity<'_>) -> Vec<OutputArray> {
 pub(super) fn range(graph: &Graph, data: &AccessData) -> (i64, i64) {
     let base = i64::from(data.base);
     data.strides.iter().fold((base, base), |(low, high), &(region, stride)| {
-        let most = i64::from(stride) * (i64::from(bound(graph, region)) - 1).max(0);
+        let most = i64::from(stride) * (i64::from(graph.bound(region)) - 1).max(0);
         (low + most.min(0), high + most.max(0))
     })
 }
@@ -100,7 +100,7 @@ impl Reverse<'_> {
     /// The array of outputs for `access` to active inputs, and the offset from an index of
     /// the access to an index of the array.
     pub(super) fn output_array_of(&self, access: Access) -> Option<(Array, i64)> {
-        let first = self.activity.first_input(access)?;
+        let first = self.primal.first_input(access)?;
         let base = self.graph.accesses[access].base;
         let (sums, at) = self.output_element_of(first + base)?;
         Some((sums, i64::from(at) - i64::from(base)))

@@ -13,11 +13,10 @@
 //!
 //! Entry φs are no events of the tape; `entry_phis` derives the order of additions from that.
 
-use super::activity::{bound, phi_operands};
 use super::entry_phis::EntryOrder;
 use super::regions::{Frame, Sweep, Task};
 use super::reverse::Reverse;
-use crate::ssa::{Block, Node, Region};
+use crate::ssa::{Block, Node, Region, phi_operands};
 
 /// The largest number of outer nodes whose adjoints are entry φs; more are in an array of sums.
 const MAX_ACCUMULATORS: usize = 32;
@@ -74,7 +73,7 @@ impl Reverse<'_> {
         others.extend(&outer);
         firsts.extend(others.iter().map(|&node| self.adjoints.get(node).unwrap_or(zero)));
 
-        let (new, copies) = self.builder.begin_loop(bound(graph, region), &firsts, Some(copy));
+        let (new, copies) = self.builder.begin_loop(graph.bound(region), &firsts, Some(copy));
         self.adjoints.open();
         let (shared, own) = copies.split_at(shared_phis.len());
         for (shared_phi, &adjoint) in shared_phis.iter().zip(shared) {
@@ -127,7 +126,7 @@ impl Reverse<'_> {
         self.close_sums(&opened);
         for (&(number, _), &adjoint) in carried.entries.iter().zip(collected).rev() {
             let first = entries[number].first;
-            if self.activity.active[first] && !carried.entry_order.is_forwarding(number) {
+            if self.primal.varied[first] && !carried.entry_order.is_forwarding(number) {
                 self.add(first, adjoint);
             }
         }
@@ -142,7 +141,7 @@ impl Reverse<'_> {
         let phis = graph.regions[frame.region].phis.iter().zip(operands.values).enumerate();
         for (number, (&phi, &value)) in phis.rev() {
             let Some(adjoint) = self.adjoints.get(phi) else { continue };
-            if !self.activity.active[value] {
+            if !self.primal.varied[value] {
                 continue;
             }
             // The share of the following iteration has been added to first values already.
@@ -156,7 +155,7 @@ impl Reverse<'_> {
             carried.entries.iter().zip(&carried.shared_phis).rev()
         {
             if let Some(&next) = operands.nexts.get(number)
-                && self.activity.active[next]
+                && self.primal.varied[next]
                 && (shared_phi.is_none() || !operands.is_open)
             {
                 self.add_to_one(next, adjoint);
@@ -168,12 +167,12 @@ impl Reverse<'_> {
     pub(super) fn is_seeded(&self, region: Region, leaf: Block, carried: &Carried) -> bool {
         let operands = phi_operands(self.graph, region, leaf);
         let mut values = self.graph.regions[region].phis.iter().zip(operands.values);
-        let is_active = |node: Node| self.activity.active[node];
-        values.any(|(&phi, &value)| self.adjoints.get(phi).is_some() && is_active(value))
+        let is_varied = |node: Node| self.primal.varied[node];
+        values.any(|(&phi, &value)| self.adjoints.get(phi).is_some() && is_varied(value))
             || carried
                 .entries
                 .iter()
-                .any(|&(number, _)| operands.nexts.get(number).is_some_and(|&next| is_active(next)))
+                .any(|&(number, _)| operands.nexts.get(number).is_some_and(|&next| is_varied(next)))
     }
 
     /// For each of `entries`, numbers of entry φs of `region`, the number of a φ among `seeded`
@@ -184,7 +183,9 @@ impl Reverse<'_> {
         entries: &[usize],
         seeded: &[usize],
     ) -> Vec<Option<usize>> {
-        let ends: Vec<_> = self.activity.leaves[region]
+        let ends: Vec<_> = self
+            .primal
+            .leaves(region)
             .iter()
             .map(|&leaf| phi_operands(self.graph, region, leaf))
             .collect();

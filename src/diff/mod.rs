@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `reverse` | the pass: copies each path, then appends its reverse sweep |
 //! | `regions`, `loops` | reverse sweeps of regions and loops, which replay these |
-//! | `activity` | which nodes depend on an active input, and where adjoints propagate |
+//! | `primal` | the primal graph as the pass sees it: activity, region nest, reads of arrays |
 //! | `adjoint_flow` | the nodes that the sweep of a region adds contributions to |
 //! | `adjoints` | the adjoint of each node, with scopes for the arms of branches |
 //! | `sums`, `input_adjoints` | adjoints of array elements |
@@ -16,7 +16,6 @@
 //! The method is reverse accumulation (Griewank and Walther, "Evaluating Derivatives", 2008,
 //! chapters 3 and 12).
 
-mod activity;
 mod adjoint_flow;
 mod adjoints;
 mod checkpoint;
@@ -24,6 +23,7 @@ mod entry_phis;
 mod forward;
 mod input_adjoints;
 mod loops;
+mod primal;
 mod regions;
 mod rematerialise;
 mod reverse;

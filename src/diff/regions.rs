@@ -129,7 +129,7 @@ impl Reverse<'_> {
             return;
         }
         self.set_region_place(region);
-        let reads = &self.activity.reads[region];
+        let reads = &self.primal.reads[region];
         let opened = match reads.iter().all(|&array| self.is_open(array)) {
             true => Opened::default(),
             false => {
@@ -160,10 +160,10 @@ impl Reverse<'_> {
     pub(super) fn active_blocks(&self, region: Region, carried: &Carried) -> HashSet<Block> {
         let root = self.graph.regions[region].root;
         let mut active_blocks = HashSet::new();
-        for &leaf in &self.activity.leaves[region] {
+        for &leaf in self.primal.leaves(region) {
             let mut next = Some(leaf).filter(|&leaf| self.is_seeded(region, leaf, carried));
             while let Some(block) = next.filter(|&block| active_blocks.insert(block)) {
-                next = self.activity.parents[block].filter(|_| block != root);
+                next = self.primal.parents[block].filter(|_| block != root);
             }
         }
         active_blocks

@@ -5,7 +5,7 @@
 //! cached. A value of at most [`MAX_STEPS`] cheap operations on values that are available in the
 //! sweep (`a[i] · 2` where `a` is an input) is rematerialised instead.
 
-use super::activity::Activity;
+use super::primal::Primal;
 use super::reverse::Reverse;
 use crate::entity::PrimaryMap;
 use crate::op::{Algebra, Op, contribution};
@@ -23,15 +23,15 @@ pub(super) struct SavedValues {
 
 impl SavedValues {
     /// The values that a sweep requires that computes the loops `recomputed` again.
-    pub(super) fn of(activity: &Activity<'_>, recomputed: &[Region]) -> SavedValues {
-        let required = required_values(activity, recomputed);
+    pub(super) fn of(primal: &Primal<'_>, recomputed: &[Region]) -> SavedValues {
+        let required = required_values(primal, recomputed);
         let steps = PrimaryMap::filled(None, required.len());
         let mut values = SavedValues { required, steps };
-        let graph = activity.graph;
+        let graph = primal.graph;
         let tables: PrimaryMap<Array, bool> =
             graph.arrays.values().map(|array| is_table(graph, array)).collect();
         for node in graph.nodes.keys() {
-            values.steps[node] = values.rematerialisation_steps(activity, &tables, node);
+            values.steps[node] = values.rematerialisation_steps(primal, &tables, node);
         }
         values
     }
@@ -44,16 +44,16 @@ impl SavedValues {
 
     fn rematerialisation_steps(
         &self,
-        activity: &Activity<'_>,
+        primal: &Primal<'_>,
         tables: &PrimaryMap<Array, bool>,
         node: Node,
     ) -> Option<u32> {
-        let graph = activity.graph;
-        let around = activity.nest.node_loop(node)?;
+        let graph = primal.graph;
+        let around = primal.nest.node_loop(node)?;
         match graph.nodes[node].def {
             Def::Element(access) => tables[graph.accesses[access].array].then_some(1),
             Def::Apply(op, _) if is_cheap(op) => {
-                let of_arg = |&arg: &Node| match activity.nest.node_loop(arg) {
+                let of_arg = |&arg: &Node| match primal.nest.node_loop(arg) {
                     Some(region) if region == around => {
                         let is_number = matches!(graph.nodes[arg].def, Def::Iteration(_));
                         let is_available = is_number || self.required[arg];
@@ -73,9 +73,9 @@ impl Reverse<'_> {
     /// The value of `node` where the sweep propagates the adjoint of `user`: saved or
     /// rematerialised.
     pub(super) fn primal_value(&mut self, node: Node, user: Node) -> Node {
-        let around = self.activity.nest.node_loop(user);
+        let around = self.primal.nest.node_loop(user);
         let is_saved = self.saved_values.steps[node].is_none();
-        if is_saved || self.activity.nest.node_loop(node) != around {
+        if is_saved || self.primal.nest.node_loop(node) != around {
             return self.copied(node);
         }
         match self.graph.nodes[node].def {
@@ -118,8 +118,8 @@ fn is_cheap(op: Op) -> bool {
 
 /// The nodes whose values the sweep requires: operands and results in partial derivatives,
 /// conditions, and operands that loops in `recomputed` take from outside.
-fn required_values(activity: &Activity<'_>, recomputed: &[Region]) -> PrimaryMap<Node, bool> {
-    let (graph, nest) = (activity.graph, &activity.nest);
+fn required_values(primal: &Primal<'_>, recomputed: &[Region]) -> PrimaryMap<Node, bool> {
+    let (graph, nest) = (primal.graph, &primal.nest);
     let mut required = PrimaryMap::filled(false, graph.nodes.len());
     // True if a recomputed loop that `node` is not in contains `user`.
     let enters_recomputed = |node: Node, user: Option<Region>| {
@@ -135,7 +135,7 @@ fn required_values(activity: &Activity<'_>, recomputed: &[Region]) -> PrimaryMap
                     let args = graph.nodes[node].args().iter();
                     args.filter(|&&arg| enters_recomputed(arg, around))
                         .for_each(|&arg| required[arg] = true);
-                    require_for_partials(activity, node, &mut required);
+                    require_for_partials(primal, node, &mut required);
                 }
                 Item::Region(region) => {
                     let firsts = graph.entries(region).iter().map(|entry| entry.first);
@@ -153,14 +153,10 @@ fn required_values(activity: &Activity<'_>, recomputed: &[Region]) -> PrimaryMap
 }
 
 /// Marks the values in the partial derivatives of `node` by its active operands.
-fn require_for_partials(
-    activity: &Activity<'_>,
-    node: Node,
-    required: &mut PrimaryMap<Node, bool>,
-) {
-    let Def::Apply(op, args) = activity.graph.nodes[node].def else { return };
+fn require_for_partials(primal: &Primal<'_>, node: Node, required: &mut PrimaryMap<Node, bool>) {
+    let Def::Apply(op, args) = primal.graph.nodes[node].def else { return };
     for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
-        if activity.active[arg] {
+        if primal.varied[arg] {
             let used = contribution(&mut Used, op, operand, [1, 2, 4], 8, 0).unwrap_or(0);
             let values = args.into_iter().chain([node]).enumerate();
             let values = values.filter(|&(bit, _)| used & (1 << bit) != 0);

@@ -10,9 +10,9 @@
 //! graph adds zero times the partial derivative. That shows only as NaN in the result, if the
 //! partial is not finite, and the runtime then runs the tape.
 
-use super::activity::Activity;
 use super::adjoints::Adjoints;
 use super::input_adjoints::{OutputArray, output_arrays};
+use super::primal::Primal;
 use super::rematerialise::SavedValues;
 use super::sums::Sums;
 use super::tape_order::{EntryPhis, TapeOrder};
@@ -84,14 +84,14 @@ pub(super) fn reverse_from(
     wanted: Wanted,
     folding: Folding,
 ) -> Graph {
-    let activity = Activity::of(graph);
+    let primal = Primal::of(graph);
     let first = entries.unwrap_or(EntryPhis::Aliases);
-    let mut pass = Reverse::new(&activity, recomputed, wanted, folding, first);
+    let mut pass = Reverse::new(&primal, recomputed, wanted, folding, first);
     if has_gradient(graph) {
         pass.run();
         if entries.is_none() && pass.order.is_reordered() {
             // Without the order of the tape, adjoint forwarding to first values is no use.
-            pass = Reverse::new(&activity, recomputed, wanted, folding, EntryPhis::Copies);
+            pass = Reverse::new(&primal, recomputed, wanted, folding, EntryPhis::Copies);
             pass.run();
         }
     } else {
@@ -121,7 +121,7 @@ pub(super) struct Reverse<'a> {
     /// True while a recomputed loop is copied, whose guards have been checked before.
     is_again: bool,
     pub(super) adjoints: Adjoints,
-    pub(super) activity: &'a Activity<'a>,
+    pub(super) primal: &'a Primal<'a>,
     pub(super) sums: Sums,
     pub(super) output_arrays: Vec<OutputArray>,
     pub(super) order: TapeOrder,
@@ -143,13 +143,13 @@ enum Step {
 
 impl<'a> Reverse<'a> {
     pub(super) fn new(
-        activity: &'a Activity<'a>,
+        primal: &'a Primal<'a>,
         recomputed: &'a [Region],
         wanted: Wanted,
         folding: Folding,
         entries: EntryPhis,
     ) -> Self {
-        let graph = activity.graph;
+        let graph = primal.graph;
         let mut builder = Builder::of(graph, folding);
         let mut copy = PrimaryMap::filled(None, graph.nodes.len());
         for (node, data) in graph.nodes.iter() {
@@ -171,13 +171,13 @@ impl<'a> Reverse<'a> {
             builder,
             copy,
             region_copy: PrimaryMap::filled(None, graph.regions.len()),
-            saved_values: SavedValues::of(activity, recomputed),
-            order: TapeOrder::of(activity, folding, entries),
+            saved_values: SavedValues::of(primal, recomputed),
+            order: TapeOrder::of(primal, folding, entries),
             recomputed,
             is_again: false,
             adjoints: Adjoints::new(graph.nodes.len()),
-            output_arrays: output_arrays(activity),
-            activity,
+            output_arrays: output_arrays(primal),
+            primal,
             sums: Sums::new(graph),
             path: Vec::new(),
         }
@@ -345,7 +345,7 @@ impl<'a> Reverse<'a> {
             }
         }
         self.zero_output_arrays();
-        if self.activity.active[output] {
+        if self.primal.varied[output] {
             let one = self.builder.constant(1.0);
             if !self.add_to_sum(output, one) {
                 self.adjoints.set(output, one);
@@ -392,7 +392,7 @@ impl<'a> Reverse<'a> {
         };
         let (x, y) = (args.map(|arg| self.primal_value(arg, node)), self.copied(node));
         for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
-            if self.activity.active[arg] {
+            if self.primal.varied[arg] {
                 let increment = contribution(&mut self.builder, op, operand, x, y, adjoint);
                 if let Some(increment) = increment {
                     self.add(arg, increment);

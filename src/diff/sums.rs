@@ -16,7 +16,6 @@
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
-use super::activity::bound;
 use super::entry_phis::EntryOrder;
 use super::input_adjoints::range;
 use super::reverse::Reverse;
@@ -181,7 +180,7 @@ impl Reverse<'_> {
 
     /// The element of sums that a `node` of an array requires.
     fn slot(&self, node: Node) -> Slot {
-        match (self.activity.active[node], self.place(node)) {
+        match (self.primal.varied[node], self.place(node)) {
             (false, _) => Slot::Unused,
             (true, None) => Slot::Adjoint(node),
             (true, Some(_)) => Slot::Part(node),
@@ -227,8 +226,8 @@ impl Reverse<'_> {
                 self.accumulate(data, Map { sums, scale: 1, offset }, increment);
             }
             ArrayData::Inputs { .. } | ArrayData::Nodes(_) => {
-                if let Some(node) = self.activity.known_element(access) {
-                    if self.activity.active[node] {
+                if let Some(node) = self.primal.known_element(access) {
+                    if self.primal.varied[node] {
                         self.add(node, increment);
                     }
                 } else if let Some(map) = self.map(access) {
@@ -261,7 +260,7 @@ impl Reverse<'_> {
 
     fn accumulate(&mut self, data: &AccessData, map: Map, increment: Node) {
         let base = map.scale * i64::from(data.base) + map.offset;
-        let changing = data.strides.iter().filter(|&&(r, _)| bound(self.graph, r) > 1);
+        let changing = data.strides.iter().filter(|&&(r, _)| self.graph.bound(r) > 1);
         let scale = i32::try_from(map.scale).unwrap_or(0);
         let stride = |&(region, stride): &(Region, i32)| {
             self.region_copy[region].map(|copy| (copy, stride.saturating_mul(scale)))
@@ -273,8 +272,8 @@ impl Reverse<'_> {
 
     /// Sets the sums for the trajectories of `region` to zero.
     pub(super) fn zero_trajectory_adjoints(&mut self, region: Region) {
-        for &saved in &self.activity.trajectories[region] {
-            let count = bound(self.graph, region) as usize + self.order.lag[saved] as usize;
+        for &saved in &self.primal.trajectories[region] {
+            let count = self.graph.bound(region) as usize + self.order.lag[saved] as usize;
             let sums = self.builder.array(ArrayData::Sums(vec![None; count]));
             self.builder.fill(sums);
             self.sums.trajectories[saved] = Some((sums, false));
@@ -290,7 +289,7 @@ impl Reverse<'_> {
     /// its element in the current iteration, unless an entry φ starts from that.
     pub(super) fn seed_from_trajectories(&mut self, region: Region, entry_order: &EntryOrder) {
         let Some(copy) = self.region_copy[region] else { return };
-        for &saved in &self.activity.trajectories[region] {
+        for &saved in &self.primal.trajectories[region] {
             if let Some(array) = self.trajectory_adjoints(saved)
                 && !self.seeds_phi_chain(saved, entry_order)
             {
@@ -310,7 +309,7 @@ impl Reverse<'_> {
         let strides: Vec<(Region, i32)> = data.strides.iter().filter_map(stride).collect();
         let copy = match &graph.arrays[data.array] {
             &ArrayData::Saved(saved) => {
-                let region = self.activity.nest.node_loop(saved).and_then(|r| self.region_copy[r]);
+                let region = self.primal.nest.node_loop(saved).and_then(|r| self.region_copy[r]);
                 let saved = self.copied(saved);
                 return match region {
                     Some(region) => self.builder.saved(region, saved, data.base, &strides),

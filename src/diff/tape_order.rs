@@ -16,9 +16,9 @@
 //! and marks the loop as reordered if both fail. φs of regions that are no loops are events of
 //! the tape.
 
-use super::activity::{Activity, phi_operands};
 use super::entry_phis::{Alias, longest_phi_chain};
 use super::loops::Carried;
+use super::primal::Primal;
 use super::regions::Frame;
 use super::reverse::{Reverse, Wanted, has_gradient};
 use super::sums::Opened;
@@ -26,6 +26,7 @@ use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{
     AccessData, Array, ArrayData, Block, Def, End, Folding, Graph, Item, Node, Region, passes_on,
+    phi_operands,
 };
 
 /// The loops of `graph` that have to become straight-line code before its gradient, made
@@ -58,9 +59,8 @@ pub fn reordered(graph: &Graph) -> Vec<Region> {
     if !has_loops || !has_gradient(graph) {
         return Vec::new();
     }
-    let activity = Activity::of(graph);
-    let mut pass =
-        Reverse::new(&activity, &[], Wanted::Gradient, Folding::Exact, EntryPhis::Aliases);
+    let primal = Primal::of(graph);
+    let mut pass = Reverse::new(&primal, &[], Wanted::Gradient, Folding::Exact, EntryPhis::Aliases);
     pass.run();
     graph.regions.keys().filter(|&region| pass.order.reordered[region]).collect()
 }
@@ -110,26 +110,26 @@ pub(super) enum AliasTarget {
 }
 
 impl TapeOrder {
-    pub(super) fn of(activity: &Activity<'_>, folding: Folding, entries: EntryPhis) -> Self {
+    pub(super) fn of(primal: &Primal<'_>, folding: Folding, entries: EntryPhis) -> Self {
         let is_exact = folding == Folding::Exact;
         let uses = match is_exact {
-            true => uses(activity),
+            true => uses(primal),
             false => PrimaryMap::new(),
         };
         let has_aliases = is_exact && entries == EntryPhis::Aliases;
-        let mut lag = PrimaryMap::filled(0, activity.graph.nodes.len());
-        for (region, trajectories) in activity.trajectories.iter().filter(|_| has_aliases) {
+        let mut lag = PrimaryMap::filled(0, primal.graph.nodes.len());
+        for (region, trajectories) in primal.trajectories.iter().filter(|_| has_aliases) {
             trajectories
                 .iter()
-                .for_each(|&saved| lag[saved] = longest_phi_chain(activity.graph, region, saved));
+                .for_each(|&saved| lag[saved] = longest_phi_chain(primal.graph, region, saved));
         }
-        let mut in_array = PrimaryMap::filled(false, activity.graph.nodes.len());
-        for array in activity.graph.arrays.values() {
+        let mut in_array = PrimaryMap::filled(false, primal.graph.nodes.len());
+        for array in primal.graph.arrays.values() {
             if let ArrayData::Nodes(nodes) = array {
                 nodes.iter().for_each(|&node| in_array[node] = true);
             }
         }
-        let reordered = PrimaryMap::filled(false, activity.graph.regions.len());
+        let reordered = PrimaryMap::filled(false, primal.graph.regions.len());
         TapeOrder { is_exact, has_aliases, uses, reordered, lag, in_array, aliases: Vec::new() }
     }
 
@@ -154,10 +154,10 @@ impl Reverse<'_> {
             Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
                 ArrayData::Constants(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => None,
                 ArrayData::Inputs { .. } => {
-                    self.activity.first_input(access).map(|_| AliasTarget::Sums)
+                    self.primal.first_input(access).map(|_| AliasTarget::Sums)
                 }
                 ArrayData::Saved(_) => Some(AliasTarget::Sums),
-                ArrayData::Nodes(_) => match self.activity.known_element(access) {
+                ArrayData::Nodes(_) => match self.primal.known_element(access) {
                     Some(only) => Some(AliasTarget::Node(only)),
                     None => self.is_open(graph.accesses[access].array).then_some(AliasTarget::Sums),
                 },
@@ -167,7 +167,7 @@ impl Reverse<'_> {
                 let last = self.last_iteration(region)?;
                 let operands = phi_operands(graph, region, graph.regions[region].root);
                 let &value = operands.values.get(number as usize)?;
-                let is_own = self.activity.nest.node_loop(value) == Some(region);
+                let is_own = self.primal.nest.node_loop(value) == Some(region);
                 (is_own && self.has_trajectory(value)).then_some(AliasTarget::Saved(value, last))
             }
             _ => None,
@@ -178,7 +178,7 @@ impl Reverse<'_> {
     pub(super) fn last_iteration(&self, region: Region) -> Option<u32> {
         let graph = self.graph;
         let last = graph.regions[region].cycle.as_ref()?.bound.checked_sub(1)?;
-        let &[leaf] = &self.activity.leaves[region][..] else { return None };
+        let &[leaf] = self.primal.leaves(region) else { return None };
         let End::Return(all) = &graph.blocks[leaf].end else { return None };
         let Def::Apply(Op::Lt, [counter, most, _]) = graph.nodes[*all.first()?].def else {
             return None;
@@ -212,7 +212,7 @@ impl Reverse<'_> {
         let entries = self.graph.entries(region);
         let (phi, first) = (entries[number].phi, entries[number].first);
         let is_forwarding = carried.entry_order.is_forwarding(number);
-        if !self.order.is_exact || !self.activity.active[first] || is_forwarding {
+        if !self.order.is_exact || !self.primal.varied[first] || is_forwarding {
             return;
         }
         let same = carried.entries.iter().filter(|&&(other, _)| entries[other].first == first);
@@ -236,11 +236,11 @@ impl Reverse<'_> {
 
     /// True if an item or end in `region` uses `node`.
     fn is_used_in(&self, region: Region, node: Node) -> bool {
-        let (graph, activity) = (self.graph, &self.activity);
+        let (graph, primal) = (self.graph, &self.primal);
         let is_operand = graph
             .nodes
             .iter()
-            .any(|(user, data)| data.args().contains(&node) && activity.is_inside(user, region));
+            .any(|(user, data)| data.args().contains(&node) && primal.is_inside(user, region));
         let is_passed = || {
             graph.blocks.iter().any(|(block, data)| {
                 let passes = match &data.end {
@@ -250,7 +250,7 @@ impl Reverse<'_> {
                 let begins =
                     |inner: Region| graph.entries(inner).iter().any(|entry| entry.first == node);
                 (passes || graph.regions_of(block).any(begins))
-                    && activity.is_block_inside(block, region)
+                    && primal.is_block_inside(block, region)
             })
         };
         is_operand || is_passed()
@@ -265,7 +265,7 @@ impl Reverse<'_> {
                 let hits = |(of, low, high): (Array, i64, i64)| {
                     of == sums && (low..=high).contains(&i64::from(at))
                 };
-                places.is_some_and(hits) && self.activity.is_inside(element, region)
+                places.is_some_and(hits) && self.primal.is_inside(element, region)
             }
             _ => false,
         })
@@ -280,15 +280,13 @@ impl Reverse<'_> {
         }
         let operands = phi_operands(graph, region, leaf);
         let is_own = |node: Node| {
-            self.activity.is_inside(node, region)
+            self.primal.is_inside(node, region)
                 && !self.has_sum(node)
                 && self.alias_target(node).is_none()
         };
         let phis = graph.regions[region].phis.iter().zip(operands.values);
         let values: Vec<Node> = phis
-            .filter(|&(&phi, &value)| {
-                self.adjoints.get(phi).is_some() && self.activity.active[value]
-            })
+            .filter(|&(&phi, &value)| self.adjoints.get(phi).is_some() && self.primal.varied[value])
             .map(|(_, &value)| value)
             .collect();
         let entries = graph.entries(region);
@@ -297,7 +295,7 @@ impl Reverse<'_> {
             .entries
             .iter()
             .filter_map(|&(number, _)| Some((entries[number].phi, *operands.nexts.get(number)?)))
-            .filter(|&(_, next)| self.activity.active[next])
+            .filter(|&(_, next)| self.primal.varied[next])
             .collect();
         let values_fit = values.iter().enumerate().all(|(index, &value)| {
             is_own(value)
@@ -348,7 +346,7 @@ impl Reverse<'_> {
             }
             let changing = strides.iter().filter(|&&(_, stride)| stride != 0);
             let loops = changing.map(|&(region, _)| region);
-            let around = self.activity.nest.node_loop(node);
+            let around = self.primal.nest.node_loop(node);
             match loops.clone().find(|&region| Some(region) == around) {
                 Some(inner) => found.push(inner),
                 None => found.extend(loops),
@@ -363,13 +361,13 @@ impl Reverse<'_> {
 
 /// The number of contributions to each node, in an iteration, or in a run if it is in no
 /// loop: 0, 1, or more. A use by an alias counts as two.
-fn uses(activity: &Activity<'_>) -> PrimaryMap<Node, u32> {
-    let graph = activity.graph;
+fn uses(primal: &Primal<'_>) -> PrimaryMap<Node, u32> {
+    let graph = primal.graph;
     let mut uses = PrimaryMap::filled(0u32, graph.nodes.len());
     for (block, data) in graph.blocks.iter() {
-        let around = activity.nest.block_loop(block);
+        let around = primal.nest.block_loop(block);
         // A use in an inner loop counts as two.
-        let weigh = |node: Node| match activity.nest.node_loop(node) == around {
+        let weigh = |node: Node| match primal.nest.node_loop(node) == around {
             true => 1,
             false => 2,
         };
@@ -391,7 +389,7 @@ fn uses(activity: &Activity<'_>) -> PrimaryMap<Node, u32> {
             }
         }
         if let End::Return(values) = &data.end {
-            let region = activity.nest.block_region(block);
+            let region = primal.nest.block_region(block);
             let is_loop = region.is_some_and(|region| graph.regions[region].cycle.is_some());
             for &value in values {
                 uses[value] += if is_loop { 2 } else { weigh(value) };

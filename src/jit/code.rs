@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use memmap2::{Mmap, MmapMut};
 
-use super::flow::{DONE, SIDE_EXIT};
+use super::flow::Status;
 use super::generate::Generated;
 use super::kernel::{RunError, Sizes};
 use crate::numeric::Routine;
@@ -94,7 +94,7 @@ impl Code {
         self.sizes
     }
 
-    /// Calls functions until one returns `DONE` or `SIDE_EXIT`.
+    /// Calls functions until one is done or takes a side exit.
     pub(super) fn run(
         &self,
         active: &[f64],
@@ -120,7 +120,7 @@ impl Code {
             // From each of its entries it reads and writes only inside these
             // buffers, whose sizes have been checked, and it does not unwind.
             // The pages live as long as `self._memory`.
-            entry = unsafe {
+            let word = unsafe {
                 function(
                     active.as_ptr(),
                     inactive.as_ptr(),
@@ -130,10 +130,10 @@ impl Code {
                     entry,
                 )
             };
-            match entry {
-                DONE => return Ok(()),
-                SIDE_EXIT => return Err(RunError::SideExit),
-                _ => {}
+            match Status::of(word) {
+                Status::Done => return Ok(()),
+                Status::SideExit => return Err(RunError::SideExit),
+                Status::Entry(number) => entry = number,
             }
         }
     }

@@ -5,8 +5,8 @@
 //! `fn(active: *const f64, inactive: *const f64, constants: *const f64,
 //! scratch: *mut f64, outputs: *mut f64, entry: u32) -> u32`.
 //! Blocks that other functions jump to are entries, which have numbers. A function is called
-//! with the number of one of its entries and returns the number of the next entry, [`DONE`]
-//! or [`SIDE_EXIT`]. All live values are in the buffers at an entry.
+//! with the number of one of its entries and returns a [`Status`]. All live values are in the
+//! buffers at an entry.
 
 use core::ops::Range;
 
@@ -22,10 +22,39 @@ use super::plan::{Next, Plan};
 use super::schedule::Test;
 use crate::ssa::{Node, Region};
 
-/// Returned by a function when the outputs are complete.
-pub(super) const DONE: u32 = u32::MAX;
-/// Returned by a function when a guard failed.
-pub(super) const SIDE_EXIT: u32 = u32::MAX - 1;
+/// The result of a function; native code returns it as a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// The outputs are complete.
+    Done,
+    /// A guard failed.
+    SideExit,
+    /// The kernel continues at the entry with this number.
+    Entry(u32),
+}
+
+impl Status {
+    const DONE: u32 = u32::MAX;
+    const SIDE_EXIT: u32 = u32::MAX - 1;
+
+    /// The word that native code returns.
+    fn word(self) -> u32 {
+        match self {
+            Status::Done => Status::DONE,
+            Status::SideExit => Status::SIDE_EXIT,
+            Status::Entry(number) => number,
+        }
+    }
+
+    /// The status that native code returned as `word`.
+    pub(super) fn of(word: u32) -> Status {
+        match word {
+            Status::DONE => Status::Done,
+            Status::SIDE_EXIT => Status::SideExit,
+            number => Status::Entry(number),
+        }
+    }
+}
 
 /// The signature of a function.
 pub(super) fn signature(isa: &dyn TargetIsa) -> Signature {
@@ -122,7 +151,7 @@ pub(super) fn lower(
     }
     if let Some(ir_block) = flow.side_exit {
         flow.lowering.builder.switch_to_block(ir_block);
-        flow.return_entry(SIDE_EXIT);
+        flow.return_status(Status::SideExit);
     }
     flow.lowering.values.back_to(0);
     flow.lowering.builder.seal_all_blocks();
@@ -132,8 +161,8 @@ pub(super) fn lower(
 #[derive(Clone, Copy)]
 enum Target {
     Block(ir::Block),
-    /// The entry whose number the function returns.
-    Outside(u32),
+    /// The entry that the function returns.
+    Outside(Status),
 }
 
 struct Flow<'a, 'b, 'f> {
@@ -193,16 +222,16 @@ impl Flow<'_, '_, '_> {
     fn target(&self, block: usize) -> Target {
         match block.checked_sub(self.blocks.start).and_then(|index| self.ir_blocks.get(index)) {
             Some(&ir_block) => Target::Block(ir_block),
-            None => Target::Outside(self.entries.number(block)),
+            None => Target::Outside(Status::Entry(self.entries.number(block))),
         }
     }
 
     /// Lowers the end of a block, with a side exit if a guard in it has failed.
     fn finish(&mut self, next: &Next) {
         match *next {
-            Next::Done => self.return_unless_failed(|flow| flow.number(DONE)),
+            Next::Done => self.return_unless_failed(|flow| flow.status(Status::Done)),
             Next::Jump(block, ref values) => match self.target(block) {
-                Target::Outside(number) => self.return_unless_failed(|flow| flow.number(number)),
+                Target::Outside(status) => self.return_unless_failed(|flow| flow.status(status)),
                 Target::Block(ir_block) => {
                     let args = self.arguments(values);
                     match self.lowering.failed.take() {
@@ -223,7 +252,7 @@ impl Flow<'_, '_, '_> {
                     (Target::Outside(then), Target::Outside(otherwise)) => {
                         self.return_unless_failed(|flow| {
                             let holds = flow.test(test);
-                            let (then, otherwise) = (flow.number(then), flow.number(otherwise));
+                            let (then, otherwise) = (flow.status(then), flow.status(otherwise));
                             flow.lowering.builder.ins().select(holds, then, otherwise)
                         });
                     }
@@ -248,7 +277,7 @@ impl Flow<'_, '_, '_> {
         }
         self.lowering.set_counter(region, number);
         match self.target(header) {
-            Target::Outside(number) => self.return_entry(number),
+            Target::Outside(status) => self.return_status(status),
             Target::Block(ir_block) => {
                 let args = self.arguments(values);
                 self.lowering.builder.ins().jump(ir_block, &args);
@@ -287,13 +316,13 @@ impl Flow<'_, '_, '_> {
         let [(then, then_exit), (otherwise, otherwise_exit)] =
             [then, otherwise].map(|target| match target {
                 Target::Block(ir_block) => (ir_block, None),
-                Target::Outside(number) => (self.create_block(), Some(number)),
+                Target::Outside(status) => (self.create_block(), Some(status)),
             });
         self.lowering.builder.ins().brif(holds, then, &[], otherwise, &[]);
         for (ir_block, exit) in [(then, then_exit), (otherwise, otherwise_exit)] {
-            if let Some(number) = exit {
+            if let Some(status) = exit {
                 self.lowering.builder.switch_to_block(ir_block);
-                self.return_entry(number);
+                self.return_status(status);
             }
         }
     }
@@ -311,19 +340,19 @@ impl Flow<'_, '_, '_> {
     fn return_unless_failed(&mut self, next: impl FnOnce(&mut Self) -> Value) {
         let mut result = next(self);
         if let Some(failed) = self.lowering.failed.take() {
-            let number = self.number(SIDE_EXIT);
-            result = self.lowering.builder.ins().select(failed, number, result);
+            let side_exit = self.status(Status::SideExit);
+            result = self.lowering.builder.ins().select(failed, side_exit, result);
         }
         self.lowering.builder.ins().return_(&[result]);
     }
 
-    fn return_entry(&mut self, number: u32) {
-        let number = self.number(number);
-        self.lowering.builder.ins().return_(&[number]);
+    fn return_status(&mut self, status: Status) {
+        let word = self.status(status);
+        self.lowering.builder.ins().return_(&[word]);
     }
 
-    fn number(&mut self, number: u32) -> Value {
-        self.lowering.builder.ins().iconst(I32, i64::from(number))
+    fn status(&mut self, status: Status) -> Value {
+        self.lowering.builder.ins().iconst(I32, i64::from(status.word()))
     }
 
     /// The block of the side exit.

@@ -224,31 +224,32 @@ impl Layout {
     /// The nodes that are used outside their loop, with the number of loops around them and all
     /// their uses.
     fn saved_nodes(&self, graph: &Graph) -> Vec<(Node, usize)> {
-        let mut shared: PrimaryMap<Node, usize> = PrimaryMap::filled(usize::MAX, graph.nodes.len());
+        let mut shared: PrimaryMap<Node, Option<usize>> =
+            PrimaryMap::filled(None, graph.nodes.len());
         for_each_use(graph, |node, user| {
             let has_none = matches!(graph.nodes[node].def, Def::Iteration(_));
             if let (Some(around), false) = (self.nest.node_loop(node), has_none) {
                 let both = self.shared(Some(around), self.nest.block_loop(user));
-                shared[node] = shared[node].min(both);
+                shared[node] = Some(shared[node].map_or(both, |least| least.min(both)));
             }
         });
         let around = |node: Node| self.loops(self.nest.node_loop(node)).count();
         let saved = |&(node, shared): &(Node, usize)| shared < around(node);
-        shared.iter().map(|(node, &shared)| (node, shared)).filter(saved).collect()
+        shared.iter().filter_map(|(node, &shared)| Some((node, shared?))).filter(saved).collect()
     }
 
     /// The loops that are replayed, with the number of loops around them and all their replays.
     fn saved_loops(&self, graph: &Graph) -> Vec<(Region, usize)> {
-        let mut shared: PrimaryMap<Region, usize> =
-            PrimaryMap::filled(usize::MAX, graph.regions.len());
+        let mut shared: PrimaryMap<Region, Option<usize>> =
+            PrimaryMap::filled(None, graph.regions.len());
         for (region, data) in graph.regions.iter() {
             if let (Some(replayed), true) = (data.replays, data.cycle.is_some()) {
                 let of_both = [region, replayed].map(|region| self.nest.loop_around(region));
-                shared[replayed] = shared[replayed].min(self.shared(of_both[0], of_both[1]));
+                let both = self.shared(of_both[0], of_both[1]);
+                shared[replayed] = Some(shared[replayed].map_or(both, |least| least.min(both)));
             }
         }
-        let saved = |&(_, shared): &(Region, usize)| shared < usize::MAX;
-        shared.iter().map(|(region, &shared)| (region, shared)).filter(saved).collect()
+        shared.iter().filter_map(|(region, &shared)| Some((region, shared?))).collect()
     }
 
     /// The loops around but for the `shared` outermost ones, innermost first, `around` included,
@@ -259,9 +260,8 @@ impl Layout {
         around: Option<Region>,
         shared: usize,
     ) -> (SmallVec<[(Region, u32); 8]>, u64) {
-        let bound = |region| graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
         let mut loops: SmallVec<[(Region, u32); 8]> =
-            self.loops(around).map(|region| (region, bound(region))).collect();
+            self.loops(around).map(|region| (region, graph.bound(region))).collect();
         loops.truncate(loops.len().saturating_sub(shared));
         let times = loops.iter().fold(1u64, |all, &(_, bound)| all.saturating_mul(bound.into()));
         (loops, times)

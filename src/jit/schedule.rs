@@ -306,7 +306,8 @@ impl Exports {
             }
         }
         // For each node the first region of its block that uses it.
-        let mut first: PrimaryMap<Node, usize> = PrimaryMap::filled(usize::MAX, graph.nodes.len());
+        let mut first: PrimaryMap<Node, Option<usize>> =
+            PrimaryMap::filled(None, graph.nodes.len());
         let mut at_end = PrimaryMap::filled(false, graph.nodes.len());
         for_each_use(graph, |node, user| {
             let Some(def_block) = def_blocks[node].filter(|&def_block| def_block != user) else {
@@ -320,7 +321,9 @@ impl Exports {
                 number[user] < number[root] + sizes[root]
             });
             match inside {
-                Some(index) => first[node] = first[node].min(index),
+                Some(index) => {
+                    first[node] = Some(first[node].map_or(index, |least| least.min(index)))
+                }
                 None => at_end[node] = true,
             }
         });
@@ -329,7 +332,7 @@ impl Exports {
         for (block, data) in graph.blocks.iter() {
             for item in &data.items {
                 if let Item::Node(node) = *item
-                    && let Some(&region) = regions[block].get(first[node])
+                    && let Some(&region) = first[node].and_then(|index| regions[block].get(index))
                 {
                     before[region].push(node);
                 }

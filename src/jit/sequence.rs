@@ -27,7 +27,10 @@ pub(super) fn sequence(schedule: &Schedule<'_>) -> Sequence {
     let mut values = Vec::new();
     for (node, &begin) in computed(graph, insts).iter() {
         let used = uses.of_node(node);
-        if begin != u32::MAX && !used.is_empty() && layout.trajectory(node).is_none() {
+        if let Some(begin) = begin
+            && !used.is_empty()
+            && layout.trajectory(node).is_none()
+        {
             // Entry φs begin with the loop, where their first values are used.
             values.push(Lifetime { begin, uses: SmallVec::from_slice(used) });
         }

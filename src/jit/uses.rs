@@ -118,15 +118,15 @@ impl Uses {
     }
 }
 
-/// The position at which each node is computed; `u32::MAX` for inputs and constants.
-pub(super) fn computed(graph: &Graph, insts: &[Inst]) -> PrimaryMap<Node, u32> {
-    let mut computed = PrimaryMap::filled(u32::MAX, graph.nodes.len());
+/// The position at which each node is computed; `None` for inputs and constants.
+pub(super) fn computed(graph: &Graph, insts: &[Inst]) -> PrimaryMap<Node, Option<u32>> {
+    let mut computed = PrimaryMap::filled(None, graph.nodes.len());
     for (inst, position) in insts.iter().zip(0..) {
         match *inst {
-            Inst::Node(node) => computed[node] = position,
+            Inst::Node(node) => computed[node] = Some(position),
             Inst::Enter { region, end } => {
-                graph.regions[region].phis.iter().for_each(|&phi| computed[phi] = end);
-                graph.entries(region).iter().for_each(|entry| computed[entry.phi] = position);
+                graph.regions[region].phis.iter().for_each(|&phi| computed[phi] = Some(end));
+                graph.entries(region).iter().for_each(|entry| computed[entry.phi] = Some(position));
             }
             _ => {}
         }
@@ -153,14 +153,14 @@ fn used_from_outside(graph: &Graph, layout: &Layout, insts: &[Inst]) -> Vec<(u32
     let mut open: Vec<Open> = Vec::new();
     let mut found: Vec<(u32, Vec<Node>)> = Vec::new();
     // For each node the start of the innermost loop that has it in its list.
-    let mut noted = PrimaryMap::filled(u32::MAX, graph.nodes.len());
+    let mut noted = PrimaryMap::filled(None, graph.nodes.len());
     let mut note = |open: &mut Vec<Open>, node: Node| {
         if let Some(open) = open.last_mut()
-            && computed[node] < open.begin
-            && noted[node] != open.begin
+            && computed[node].is_some_and(|position| position < open.begin)
+            && noted[node] != Some(open.begin)
             && layout.trajectory(node).is_none()
         {
-            noted[node] = open.begin;
+            noted[node] = Some(open.begin);
             open.nodes.push(node);
         }
     };

@@ -279,6 +279,11 @@ impl Graph {
         (usize::from(has_condition), self.entries(region).len())
     }
 
+    /// The largest number of iterations of `region`; 1 if it is no loop.
+    pub(crate) fn bound(&self, region: Region) -> u32 {
+        self.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound)
+    }
+
     /// The number of elements of `array`; for saved values the bound of their loop.
     ///
     /// # Examples

@@ -51,8 +51,8 @@ mod verify;
 mod version;
 
 pub(crate) use analysis::{
-    BlockRanges, KnownRanges, Range, block_profile, control_slice, passes_on, range_of, uses,
-    varied_and_active,
+    Activity, BlockRanges, KnownRanges, Range, adjoint_targets, block_profile, control_slice,
+    known_element, passes_on, phi_operands, range_of, uses,
 };
 pub use analysis::{Flow, Nest, activity, most_steps};
 pub(crate) use append::Appender;

@@ -1,14 +1,13 @@
 //! Loops with data-dependent exits: the closed form at their trip count follows the loop.
 
 use crate::common::numbers::{Dual, Number};
+use crate::common::outcomes::values;
 use crate::common::served::{Pair, Served};
 use crate::common::ulp::ulp;
 use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::phi::{CloseLimits, Closed, close};
-use phigrad::internals::ssa::{
-    Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, verify,
-};
+use phigrad::internals::ssa::{Folding, Graph, eliminate_dead_code, parse, verify};
 use phigrad::internals::{LoopForm, Tuning};
 use phigrad::report::{OpenReason, RecurrenceReason};
 use phigrad::{Numerics, Tape, Var, traced};
@@ -44,13 +43,6 @@ fn differentiated(graph: &Graph) -> Graph {
     let gradient = eliminate_dead_code(&reverse(graph, Wanted::GradientAndValue, Folding::Real));
     verify(&gradient).unwrap();
     gradient
-}
-
-fn values(graph: &Graph, inputs: &[f64]) -> Vec<f64> {
-    match interpret(graph, inputs) {
-        Outcome::Values(values) => values,
-        Outcome::Unseen(node) => panic!("stopped at {node}\n{graph}"),
-    }
 }
 
 #[test]

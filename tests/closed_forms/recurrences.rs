@@ -1,9 +1,11 @@
 //! Recurrences: loops that close, loops that stay open with their reasons, and kernels that agree
 //! with the tape, also if a routine rejects the call and the loop runs.
 
+use crate::common::outcomes::values;
 use phigrad::internals::Random;
+use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::phi::{CloseLimits, close};
-use phigrad::internals::ssa::{Def, Folding, Outcome, interpret, parse, verify};
+use phigrad::internals::ssa::{Def, Folding, parse, verify};
 use phigrad::internals::{LoopForm, Tuning};
 use phigrad::report::{Op, OpenReason, RecurrenceReason, Rule};
 use phigrad::{Recorded, Report, Tape, Var};
@@ -208,23 +210,11 @@ fn a_closed_loop_is_a_call_and_the_loop_behind_a_branch() {
     assert_eq!(parse(&closed.to_string()).unwrap(), closed);
     let calls = closed.nodes.values().filter(|data| matches!(data.def, Def::Call(_))).count();
     assert_eq!((calls, closed.calls.len(), closed.regions.len()), (1, 1, 2), "{closed}");
-    let gradient = phigrad::internals::diff::reverse(
-        &closed,
-        phigrad::internals::diff::Wanted::Gradient,
-        Folding::Real,
-    );
+    let gradient = reverse(&closed, Wanted::Gradient, Folding::Real);
     verify(&gradient).unwrap();
     for x in [[0.5, 0.99, 0.1], [0.5, 1.9, 0.1]] {
-        let slow = phigrad::internals::diff::reverse(
-            &graph,
-            phigrad::internals::diff::Wanted::Gradient,
-            Folding::Real,
-        );
-        let (Outcome::Values(a), Outcome::Values(b)) =
-            (interpret(&gradient, &x), interpret(&slow, &x))
-        else {
-            panic!("stopped")
-        };
+        let slow = reverse(&graph, Wanted::Gradient, Folding::Real);
+        let (a, b) = (values(&gradient, &x), values(&slow, &x));
         assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-12 * b.abs()), "{a:?} {b:?}");
     }
 }

@@ -3,10 +3,11 @@
 
 use std::fmt::Write;
 
+use crate::common::outcomes::values;
 use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::phi::{CloseLimits, close};
-use phigrad::internals::ssa::{Folding, Graph, Outcome, accepts_calls, interpret, parse, verify};
+use phigrad::internals::ssa::{Folding, Graph, accepts_calls, parse, verify};
 
 /// The active inputs; the limit of an exit follows.
 const INPUTS: usize = 5;
@@ -117,13 +118,6 @@ fn random_loop(random: &mut Random) -> Graph {
     let graph = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     verify(&graph).unwrap_or_else(|error| panic!("{error}\n{graph}"));
     graph
-}
-
-fn values(graph: &Graph, inputs: &[f64]) -> Vec<f64> {
-    match interpret(graph, inputs) {
-        Outcome::Values(values) => values,
-        Outcome::Unseen(node) => panic!("stopped at {node}\n{graph}"),
-    }
 }
 
 #[test]

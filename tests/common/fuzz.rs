@@ -3,16 +3,15 @@
 //! The test suite runs them for a few seconds on seeded bytes (`tests/executors/fuzz.rs`), the
 //! targets in `fuzz/` on bytes from libFuzzer.
 
+use super::outcomes::{agree, assert_as_interpreted};
 use super::random_programs::{Program, Recipe};
 use phigrad::check::same;
 use phigrad::explain::Notation;
 use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
-use phigrad::internals::jit::{RunError, compile};
+use phigrad::internals::jit::compile;
 use phigrad::internals::numeric::Routine;
-use phigrad::internals::ssa::{
-    Folding, Graph, Outcome, interpret, most_steps, parse, simplify, verify,
-};
+use phigrad::internals::ssa::{Folding, Graph, most_steps, parse, simplify, verify};
 use phigrad::{Numerics, RecordedWith, Tape, Var};
 
 /// The limit on steps, over all iterations, of graphs that are run; larger ones are only parsed.
@@ -37,7 +36,7 @@ pub fn graph_text(bytes: &[u8]) {
     let simple = simplify(&graph, Folding::Exact);
     assert_eq!(verify(&simple), Ok(()), "{text}");
     for point in &points {
-        assert_eq!(outcome(&simple, point), outcome(&graph, point), "{point:?}\n{text}");
+        agree(&graph, &simple, point, same);
     }
     if graph.outputs() == 1 && graph.regions.values().all(|data| data.replays.is_none()) {
         let gradient = reverse(&graph, Wanted::GradientAndValue, Folding::Exact);
@@ -126,31 +125,9 @@ fn points(bytes: &[u8], inputs: usize) -> Vec<Vec<f64>> {
     (0..3).map(|_| (0..inputs).map(|_| random.uniform(-2.0, 2.0)).collect()).collect()
 }
 
-/// The bits of the outputs, with one NaN; `None` on an unseen path.
-fn outcome(graph: &Graph, point: &[f64]) -> Option<Vec<u64>> {
-    match interpret(graph, point) {
-        Outcome::Values(values) => Some(values.into_iter().map(bits).collect()),
-        Outcome::Unseen(_) => None,
-    }
-}
-
-fn bits(number: f64) -> u64 {
-    if number.is_nan() { f64::NAN.to_bits() } else { number.to_bits() }
-}
-
 fn assert_native(graph: &Graph, points: &[Vec<f64>]) {
     let Ok(kernel) = compile(graph) else { return };
-    let (mut scratch, mut found) = (Vec::new(), vec![0.0; kernel.outputs()]);
     for point in points {
-        let (active, inactive) = point.split_at(graph.active);
-        let result = kernel.run(active, inactive, &mut scratch, &mut found);
-        match outcome(graph, point) {
-            Some(expected) => {
-                assert_eq!(result, Ok(()), "{point:?}\n{graph}");
-                let found: Vec<u64> = found.iter().copied().map(bits).collect();
-                assert_eq!(found, expected, "{point:?}\n{graph}");
-            }
-            None => assert_eq!(result, Err(RunError::SideExit), "{point:?}\n{graph}"),
-        }
+        assert_as_interpreted(graph, &kernel, point);
     }
 }

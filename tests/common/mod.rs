@@ -1,6 +1,7 @@
 //! Helpers of all tests: random programs and graphs, oracles, double-double arithmetic.
 #![allow(dead_code, unused_imports)] // Each test program uses a part.
 
+pub mod corpus;
 pub mod derivatives;
 pub mod double_double;
 pub mod double_double_graphs;
@@ -9,6 +10,7 @@ pub mod fuzz;
 pub mod graph_loops;
 pub mod graphs;
 pub mod numbers;
+pub mod outcomes;
 pub mod programs;
 pub mod random_programs;
 pub mod rolling;

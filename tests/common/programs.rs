@@ -3,12 +3,13 @@
 
 use std::panic::Location;
 
+use super::outcomes;
 use super::random_programs::{Program, Recipe};
 use phigrad::check::same;
 use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::merge::{MergeLimits, MergeOutcome, MergedTraces};
-use phigrad::internals::ssa::{Folding, Graph, Outcome, interpret};
+use phigrad::internals::ssa::{Folding, Graph};
 use phigrad::internals::trace::{Adjoints, Inputs, Tracer, sweep};
 use phigrad::{Numerics, RecordedWith, Tape, Var};
 
@@ -73,10 +74,7 @@ pub fn reversed(graph: &Graph, folding: Folding) -> Graph {
 
 /// The interpreter's outputs at a point; `None` on an unseen path.
 pub fn interpreted(graph: &Graph, (x, data): &Point) -> Option<Vec<f64>> {
-    match interpret(graph, &[x.as_slice(), data].concat()) {
-        Outcome::Values(values) => Some(values),
-        Outcome::Unseen(_) => None,
-    }
+    outcomes::outputs(graph, &[x.as_slice(), data].concat())
 }
 
 /// Tests whether all numbers have the same bits; all NaN are equal.

@@ -1,14 +1,14 @@
 //! Ranges of inputs without nodes, whose derivatives are arrays of outputs: the size of kernels
 //! does not depend on the number of inputs.
 
-use phigrad::check::same;
+use crate::common::outcomes::{assert_as_interpreted, values};
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::entity::Entity;
 use phigrad::internals::explain::dot;
 use phigrad::internals::jit::compile;
 use phigrad::internals::ssa::{
-    Array, ArrayData, Block, End, Folding, Graph, Item, Outcome, eliminate_dead_code, interpret,
-    parse, simplify, verify,
+    Array, ArrayData, Block, End, Folding, Graph, Item, eliminate_dead_code, parse, simplify,
+    verify,
 };
 use phigrad::report::KernelReport;
 use phigrad::{Numerics, Tape, Var};
@@ -41,14 +41,8 @@ const POINT: [f64; 12] = [2.0, 1.0, 9.0, 3.0, 4.0, 5.0, 6.0, 9.0, 10.0, 11.0, 12
 
 fn run(graph: &Graph, inputs: &[f64]) -> Vec<f64> {
     assert_eq!(verify(graph), Ok(()), "{graph}");
-    let Outcome::Values(values) = interpret(graph, inputs) else { panic!("{graph} stops") };
-    let mut outputs = vec![f64::NAN; graph.outputs()];
-    let (active, inactive) = inputs.split_at(graph.active);
-    compile(graph).unwrap().run(active, inactive, &mut Vec::new(), &mut outputs).unwrap();
-    let agree =
-        values.len() == outputs.len() && values.iter().zip(&outputs).all(|(&a, &b)| same(a, b));
-    assert!(agree, "{values:?} {outputs:?}");
-    values
+    assert!(assert_as_interpreted(graph, &compile(graph).unwrap(), inputs), "{graph} stops");
+    values(graph, inputs)
 }
 
 #[test]

@@ -2,12 +2,13 @@
 //!
 //! Random graphs with checkpoints are in `random`, `regions` and `checkpoints_random`.
 
+use crate::common::outcomes::{assert_as_interpreted, outputs};
 use phigrad::internals::diff::{Checkpointed, Wanted, checkpoint, reverse};
-use phigrad::internals::jit::{RunError, compile, saved_words};
+use phigrad::internals::jit::{compile, saved_words};
 use phigrad::internals::op::Op;
 use phigrad::internals::ssa::{
-    AccessData, Array, ArrayData, Builder, Folding, Graph, Node, Outcome, Region,
-    eliminate_dead_code, interpret, parse, verify,
+    AccessData, Array, ArrayData, Builder, Folding, Graph, Node, Region, eliminate_dead_code,
+    parse, verify,
 };
 
 const INPUTS: [f64; 3] = [0.7, 1.3, -0.4];
@@ -89,24 +90,11 @@ fn gradients(graph: &Graph, folding: Folding) -> Vec<Graph> {
 
 /// The bits from interpreter and native code for so many iterations.
 fn run(gradient: &Graph, trips: u32) -> Option<Vec<u64>> {
-    let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<u64>>();
-    let trips = f64::from(trips);
     let [x, y, z] = INPUTS;
-    let interpreted = match interpret(gradient, &[x, y, z, trips]) {
-        Outcome::Values(values) => Some(bits(&values)),
-        Outcome::Unseen(_) => None,
-    };
-    let (mut scratch, mut outputs) = (Vec::new(), [0.0; 4]);
-    let kernel = compile(gradient).unwrap();
-    let native = match kernel.run(&INPUTS, &[trips], &mut scratch, &mut outputs) {
-        Ok(()) => Some(bits(&outputs)),
-        Err(error) => {
-            assert_eq!(error, RunError::SideExit);
-            None
-        }
-    };
-    assert_eq!(native, interpreted, "{gradient}");
-    interpreted
+    let inputs = [x, y, z, f64::from(trips)];
+    assert_as_interpreted(gradient, &compile(gradient).unwrap(), &inputs);
+    let bits = |values: Vec<f64>| values.iter().map(|value| value.to_bits()).collect();
+    outputs(gradient, &inputs).map(bits)
 }
 
 #[test]

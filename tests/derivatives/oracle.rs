@@ -3,13 +3,13 @@
 //! regions are copies in the trace; entry φs, φs of loops and elements are aliases of other
 //! entries, or copies, too.
 
+use crate::common::outcomes::outputs;
 use phigrad::check::same;
 use phigrad::internals::diff::{Checkpointed, Wanted, checkpoint, reordered, reverse};
 use phigrad::internals::entity::PrimaryMap;
 use phigrad::internals::op::{Numbers, Op, contribution, eval};
 use phigrad::internals::ssa::{
-    Access, ArrayData, Block, Def, End, Folding, Graph, Item, Nest, Node, Outcome, Region,
-    interpret, simplify, verify,
+    Access, ArrayData, Block, Def, End, Folding, Graph, Item, Nest, Node, Region, simplify, verify,
 };
 
 /// The computation of an entry of the trace from earlier entries.
@@ -234,14 +234,6 @@ impl<'a> Run<'a> {
             }
         }
         tangents[self.outputs[0]]
-    }
-}
-
-/// The outputs of `graph`.
-pub fn outputs(graph: &Graph, inputs: &[f64]) -> Option<Vec<f64>> {
-    match interpret(graph, inputs) {
-        Outcome::Values(values) => Some(values),
-        Outcome::Unseen(_) => None,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Derivatives of random graphs with loops and arrays.
 
+use crate::common::corpus::cases;
 use crate::common::graphs::GraphRecipe;
-use crate::oracle::{check, check_checkpoints, outputs};
+use crate::common::outcomes::outputs;
+use crate::oracle::{check, check_checkpoints};
 use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::op::Op;
@@ -60,6 +62,16 @@ fn gradients_of_random_graphs_agree_with_both_oracles() {
     }
     assert!(with_checkpoints > 200, "{with_checkpoints}");
     assert!(compared.iter().all(|&count| count > 100), "{compared:?}");
+}
+
+#[test]
+fn gradients_of_the_corpus_agree_with_both_oracles() {
+    for case in cases().into_iter().filter(|case| case.graph.calls.is_empty()) {
+        for (inputs, _) in &case.gradients {
+            assert!(check(&case.graph, inputs, has_exact_array(&case.graph)), "{}", case.name);
+            check_checkpoints(&case.graph, inputs);
+        }
+    }
 }
 
 /// The number of active inputs of the graphs of [`Generator`].

@@ -1,6 +1,7 @@
 //! Derivatives of graphs with regions, compared with the oracles.
 
-use crate::oracle::{check, outputs};
+use crate::common::outcomes::outputs;
+use crate::oracle::check;
 use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::op::Op;
@@ -117,87 +118,6 @@ fn gradients_of_random_graphs_agree_with_both_oracles() {
     assert!(compared > 1000, "{compared}");
 }
 
-/// A graph, points, and the gradient at each.
-type Example = (&'static str, &'static [(&'static [f64], &'static [f64])]);
-
-const EXAMPLES: &[Example] = &[
-    // x·y if x > 0, else -y: each arm returns an inner node of its own that uses outer ones;
-    // then the φ is used twice.
-    (
-        "graph active 2 inactive 0\nv2 = const 0.0\nb0:\n  v3 = gt v0 v2\n  \
-         v6 = region r0 b1\n  v7 = mul v6 v6\n  return v7\n\
-         b1:\n  branch v3 b2 b3\n\
-         b2:\n  v4 = mul v0 v1\n  return v4\n\
-         b3:\n  v5 = neg v1\n  return v5\n",
-        &[(&[2.0, 3.0], &[36.0, 24.0]), (&[-2.0, 3.0], &[0.0, 6.0])],
-    ),
-    // φs of constants, of an input, of one node twice; one arm has no active values.
-    (
-        "graph active 2 inactive 1\nv3 = const 0.0\nv4 = const 5.0\nb0:\n  v5 = gt v2 v3\n  \
-         v6 v7 v8 = region r0 b1\n  v9 = mul v6 v7\n  v10 = mul_add v8 v0 v9\n  return v10\n\
-         b1:\n  branch v5 b2 b3\n\
-         b2:\n  return v0 v0 v1\n\
-         b3:\n  return v4 v4 v2\n",
-        &[(&[2.0, 3.0, 1.0], &[7.0, 2.0]), (&[2.0, 3.0, -1.0], &[-1.0, 0.0])],
-    ),
-    // Nested regions with an early end; the values are outer nodes too, and the
-    // inner φ is an operand below the branch.
-    (
-        "graph active 2 inactive 0\nv2 = const 0.0\nv3 = const 2.0\nb0:\n  v4 = mul v0 v1\n  \
-         v5 = gt v0 v2\n  v6 = gt v1 v2\n  v13 v14 = region r0 b1\n  v15 = add v13 v14\n  \
-         return v15\n\
-         b1:\n  v7 = mul v4 v0\n  branch v5 b2 b3\n\
-         b2:\n  return v4 v7\n\
-         b3:\n  v10 = region r1 b4\n  v11 = mul v10 v7\n  branch v6 b7 b8\n\
-         b4:\n  branch v6 b5 b6\n\
-         b5:\n  v8 = mul v7 v3\n  return v8\n\
-         b6:\n  v9 = mul v7 v4\n  return v9\n\
-         b7:\n  return v10 v11\n\
-         b8:\n  v12 = mul v10 v10\n  return v12 v4\n",
-        &[
-            (&[2.0, 3.0], &[15.0, 6.0]),
-            // 2p + 2p² for p = x²y
-            (&[-1.0, 3.0], &[-84.0, 14.0]),
-            // (x³y²)² + xy
-            (&[-1.0, -1.0], &[-7.0, -5.0]),
-        ],
-    ),
-    // A region without items: its value is an outer node, or an input.
-    (
-        "graph active 1 inactive 0\nv1 = const 1.0\nb0:\n  v2 = mul v0 v0\n  v3 = gt v2 v1\n  \
-         v4 = region r0 b1\n  v5 = mul v4 v2\n  return v5\n\
-         b1:\n  branch v3 b2 b3\n\
-         b2:\n  return v2\n\
-         b3:\n  return v0\n",
-        &[(&[2.0], &[32.0]), (&[0.5], &[0.75])],
-    ),
-    // A region above a branch of the graph, swept in both leaves, and one below.
-    (
-        "graph active 1 inactive 0\nv1 = const 0.0\nb0:\n  v2 = gt v0 v1\n  v4 v5 = region r0 b3\n  \
-         branch v2 b1 b2\n\
-         b1:\n  return v4\n\
-         b2:\n  v6 = region r1 b6\n  v7 = mul v6 v5\n  return v7\n\
-         b3:\n  branch v2 b4 b5\n\
-         b4:\n  v3 = mul v0 v0\n  return v3 v1\n\
-         b5:\n  return v1 v0\n\
-         b6:\n  return v5\n",
-        &[(&[3.0], &[6.0]), (&[-3.0], &[-6.0])],
-    ),
-];
-
-#[test]
-fn examples_have_the_gradients_that_were_worked_out_by_hand() {
-    for (text, points) in EXAMPLES {
-        let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
-        for (inputs, expected) in *points {
-            assert!(check(&graph, inputs, true));
-            let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
-            let found = outputs(&gradient, inputs).unwrap();
-            assert_eq!(&found, expected, "at {inputs:?} of {graph}");
-        }
-    }
-}
-
 /// A loop unrolled: up to `rounds` times x = sin(x)·y, until x < 1/10.
 fn chain(rounds: usize) -> Graph {
     let mut graph = Graph::new(2, 0);
@@ -303,7 +223,7 @@ fn steps_of_a_sweep_keep_the_place_of_their_region() {
 
 #[test]
 fn a_graph_that_replays_has_a_gradient_that_stops() {
-    let graph = parse(EXAMPLES[0].0).unwrap();
+    let graph = parse(include_str!("../corpus/inner_nodes.graph")).unwrap();
     let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
     for wanted in [Wanted::Gradient, Wanted::GradientAndValue] {
         let second = reverse(&gradient, wanted, Folding::Exact);

@@ -1,7 +1,7 @@
 //! Native code of large and deep graphs with regions, with more live values than registers and
 //! many functions, against the interpreter.
 
-use crate::native::assert_as_interpreted;
+use crate::common::outcomes::assert_as_interpreted;
 use phigrad::internals::Random;
 use phigrad::internals::jit::{Kernel, compile};
 use phigrad::internals::op::Op;

@@ -5,8 +5,6 @@
 mod common;
 
 mod fuzz;
+mod graphs;
 mod large;
-mod loops;
-mod native;
 mod programs;
-mod regions;

@@ -1,12 +1,11 @@
 //! Calls of routines and custom derivatives: text form, invariants, and agreement of interpreter,
 //! kernels and differentiation.
 
+use crate::common::outcomes::{call, values};
 use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, directional, reverse};
 use phigrad::internals::jit::compile;
-use phigrad::internals::ssa::{
-    Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify,
-};
+use phigrad::internals::ssa::{Folding, Graph, eliminate_dead_code, parse, simplify};
 
 /// x₁¹⁰⁰·x₀ + …, with attached partials, if the routine accepts; otherwise 7·x₁.
 const VERSIONS: &str = "graph active 2 inactive 1\nv3 = const 7.0\n\
@@ -18,19 +17,8 @@ const VERSIONS: &str = "graph active 2 inactive 1\nv3 = const 7.0\n\
     b2:\n  v8 = attach v5 v0 v6\n  v9 = attach v8 v1 v7\n  return v9\n\
     b3:\n  v10 = mul v1 v3\n  return v10\n";
 
-fn values(graph: &Graph, x: &[f64]) -> Vec<f64> {
-    match interpret(graph, x) {
-        Outcome::Values(values) => values,
-        other => panic!("{other:?}\n{graph}"),
-    }
-}
-
 fn in_kernel(graph: &Graph, x: &[f64]) -> Vec<f64> {
-    let kernel = compile(graph).unwrap();
-    let mut outputs = vec![0.0; kernel.outputs()];
-    let (active, inactive) = x.split_at(graph.active);
-    kernel.run(active, inactive, &mut Vec::new(), &mut outputs).unwrap();
-    outputs
+    call(graph, &compile(graph).unwrap(), x).unwrap()
 }
 
 #[test]

@@ -1,108 +1,33 @@
 //! The graphs of `tests/corpus`: every executor gives the expected results, with and without each
 //! pass.
 
-use std::fs;
-use std::path::Path;
-
+use crate::common::corpus::{Case, cases, sorted};
+use crate::common::outcomes::{assert_as_interpreted, outputs};
 use phigrad::check::{Tolerance, close};
 use phigrad::internals::diff::{Wanted, reverse};
-use phigrad::internals::jit::{RunError, compile};
+use phigrad::internals::jit::compile;
 use phigrad::internals::loops::{expand, fuse, hoist};
 use phigrad::internals::phi::{CloseLimits, close as close_loops, simplify_branches};
-use phigrad::internals::ssa::{
-    Folding, Graph, Outcome, Region, interpret, parse, simplify, verify,
-};
+use phigrad::internals::ssa::{Folding, Graph, Outcome, Region, interpret, simplify, verify};
 
-/// A file with its directives.
-struct Case {
-    name: String,
-    graph: Graph,
-    /// Inputs with the outputs, or `None` where a guard fails.
-    runs: Vec<(Vec<f64>, Option<Vec<f64>>)>,
-    gradients: Vec<(Vec<f64>, Vec<f64>)>,
-    rules: Option<Vec<String>>,
-}
-
-impl Case {
-    fn read(path: &Path) -> Case {
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let text = fs::read_to_string(path).unwrap();
-        let graph = parse(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let (mut runs, mut gradients, mut rules) = (Vec::new(), Vec::new(), None);
-        for line in text.lines().filter_map(|line| line.strip_prefix("; ")) {
-            let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
-            let sides = rest.split_once(" = ");
-            match (kind, sides) {
-                ("run", Some((at, values))) => runs.push((numbers(at), Some(numbers(values)))),
-                ("gradient", Some((at, values))) => gradients.push((numbers(at), numbers(values))),
-                ("unseen", None) => runs.push((numbers(rest), None)),
-                ("rules", None) => rules = Some(sorted(rest.split(' ').map(str::to_owned))),
-                _ => {}
-            }
+/// Asserts that interpreter and kernel of `graph`, made of that of `case` by `pass`, give
+/// `expected`.
+fn assert_outputs(case: &Case, pass: &str, graph: &Graph, at: &[f64], expected: Option<&[f64]>) {
+    let name = &case.name;
+    assert_eq!(verify(graph), Ok(()), "{name} after {pass}");
+    assert_as_interpreted(graph, &compile(graph).unwrap(), at);
+    let found = outputs(graph, at);
+    let agrees = match (&found, expected) {
+        (Some(found), Some(expected)) => {
+            found.len() == expected.len() && found.iter().zip(expected).all(|(&a, &b)| near(a, b))
         }
-        assert!(!runs.is_empty(), "{name} expects nothing");
-        Case { name, graph, runs, gradients, rules }
-    }
-
-    /// Asserts that `graph`, made by `pass`, gives the outputs.
-    fn assert_runs(&self, pass: &str, graph: &Graph) {
-        for (at, expected) in &self.runs {
-            self.assert_outputs(pass, graph, at, expected.as_deref());
-        }
-    }
-
-    fn assert_outputs(&self, pass: &str, graph: &Graph, at: &[f64], expected: Option<&[f64]>) {
-        let name = &self.name;
-        assert_eq!(verify(graph), Ok(()), "{name} after {pass}");
-        let interpreted = match interpret(graph, at) {
-            Outcome::Values(values) => Some(values),
-            Outcome::Unseen(_) => None,
-        };
-        let kernel = compile(graph).unwrap();
-        let mut outputs = vec![0.0; kernel.outputs()];
-        let (active, inactive) = at.split_at(graph.active);
-        let native = match kernel.run(active, inactive, &mut Vec::new(), &mut outputs) {
-            Ok(()) => Some(outputs),
-            Err(RunError::SideExit) => None,
-            Err(error) => panic!("{name} after {pass}: {error}"),
-        };
-        for (executor, found) in [("interpreter", interpreted), ("kernel", native)] {
-            let agrees = match (&found, expected) {
-                (Some(found), Some(expected)) => {
-                    found.len() == expected.len()
-                        && found.iter().zip(expected).all(|(&a, &b)| near(a, b))
-                }
-                (found, expected) => found.is_none() && expected.is_none(),
-            };
-            assert!(agrees, "{name} after {pass}, {executor} at {at:?}: {found:?}\n{graph}");
-        }
-    }
+        (found, expected) => found.is_none() && expected.is_none(),
+    };
+    assert!(agrees, "{name} after {pass} at {at:?}: {found:?}\n{graph}");
 }
 
 fn near(a: f64, b: f64) -> bool {
     close(a, b, Tolerance::new(1e-14, 1e-25)) || (a.is_nan() && b.is_nan())
-}
-
-fn numbers(text: &str) -> Vec<f64> {
-    text.split_whitespace().map(|number| number.parse().unwrap()).collect()
-}
-
-fn sorted(items: impl Iterator<Item = String>) -> Vec<String> {
-    let mut items: Vec<String> = items.collect();
-    items.sort();
-    items.dedup();
-    items
-}
-
-fn cases() -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let cases: Vec<Case> = paths
-        .filter(|path| path.extension().is_some_and(|ending| ending == "graph"))
-        .map(|path| Case::read(&path))
-        .collect();
-    assert!(cases.len() > 10);
-    cases
 }
 
 /// The graph after each pass that keeps its meaning, by the name of the pass.
@@ -127,18 +52,32 @@ fn passes(graph: &Graph) -> Vec<(&'static str, Graph)> {
 #[test]
 fn every_pass_and_executor_keeps_values() {
     for case in cases() {
-        passes(&case.graph).iter().for_each(|(pass, graph)| case.assert_runs(pass, graph));
+        for (pass, graph) in passes(&case.graph) {
+            for (at, expected) in &case.runs {
+                assert_outputs(&case, pass, &graph, at, expected.as_deref());
+            }
+        }
+    }
+}
+
+#[test]
+fn graphs_stop_at_the_condition_that_fails() {
+    for case in cases() {
+        for (at, condition) in &case.failures {
+            let Outcome::Unseen(node) = interpret(&case.graph, at) else { panic!("{}", case.name) };
+            assert_eq!(node.to_string(), *condition, "{} at {at:?}", case.name);
+        }
     }
 }
 
 #[test]
 fn every_pass_and_executor_keeps_gradients() {
-    for case in cases() {
+    for case in cases().into_iter().filter(|case| !case.gradients.is_empty()) {
         for (pass, graph) in passes(&case.graph) {
             for folding in [Folding::Exact, Folding::Real] {
                 let gradient = reverse(&graph, Wanted::Gradient, folding);
                 for (at, expected) in &case.gradients {
-                    case.assert_outputs(pass, &gradient, at, Some(expected));
+                    assert_outputs(&case, pass, &gradient, at, Some(expected));
                 }
             }
         }

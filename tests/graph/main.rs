@@ -9,7 +9,7 @@ mod corpus;
 mod expand;
 mod loop_passes;
 mod loop_rules;
-mod loops;
+mod random_passes;
 mod recipes;
 mod region_passes;
 mod regions;

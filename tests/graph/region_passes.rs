@@ -1,107 +1,10 @@
-//! Simplification and dead-code elimination of regions, on examples and random graphs.
+//! Simplification and dead-code elimination of regions, on examples.
 
-use crate::common::graphs::GraphRecipe;
-use phigrad::check::{Tolerance, close, same};
-use phigrad::internals::Random;
+use crate::common::outcomes::assert_agree;
+use phigrad::check::same;
 use phigrad::internals::explain::dot;
 use phigrad::internals::op::Op;
-use phigrad::internals::ssa::{
-    End, Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify, verify,
-};
-
-/// Random graphs from several recipes, with inputs.
-fn random_graphs(seed: u64, count: usize) -> Vec<(Graph, Vec<Vec<f64>>)> {
-    let mut random = Random::new(seed);
-    let default = GraphRecipe::default();
-    let recipes = [
-        default,
-        GraphRecipe { replays: 0.8, branches: 0.8, steps: 60, ..default },
-        GraphRecipe { guards: 0.0, regions: 0.4, depth: 6, ..default },
-        GraphRecipe { replays: 0.9, regions: 0.3, branches: 0.7, steps: 100, ..default },
-    ];
-    let mut graphs = Vec::new();
-    for recipe in recipes {
-        for _ in 0..count {
-            let graph = recipe.graph(&mut random);
-            assert_eq!(verify(&graph), Ok(()));
-            let inputs = (0..8).map(|_| recipe.inputs(&mut random)).collect();
-            graphs.push((graph, inputs));
-        }
-    }
-    graphs
-}
-
-/// Asserts that `after` is valid and has the outcomes of `before`.
-fn assert_agree(before: &Graph, after: &Graph, inputs: &[Vec<f64>], agree: fn(f64, f64) -> bool) {
-    assert_eq!(verify(after), Ok(()), "{before}\n{after}");
-    for x in inputs {
-        match (interpret(before, x), interpret(after, x)) {
-            (Outcome::Values(a), Outcome::Values(b)) => {
-                let all = a.len() == b.len() && a.iter().zip(&b).all(|(&a, &b)| agree(a, b));
-                assert!(all, "{x:?}: {a:?} {b:?}\n{before}\n{after}");
-            }
-            (Outcome::Unseen(_), Outcome::Unseen(_)) => {}
-            (a, b) => panic!("{x:?}: {a:?} {b:?}\n{before}\n{after}"),
-        }
-    }
-}
-
-fn near(a: f64, b: f64) -> bool {
-    close(a, b, Tolerance::new(1e-9, 1e-12))
-}
-
-#[test]
-fn the_text_form_of_random_graphs_round_trips() {
-    for (graph, _) in random_graphs(1, 100) {
-        assert_eq!(parse(&graph.to_string()).unwrap(), graph);
-    }
-}
-
-#[test]
-fn dead_code_elimination_keeps_outcomes_and_is_idempotent() {
-    for (graph, inputs) in random_graphs(2, 200) {
-        let small = eliminate_dead_code(&graph);
-        assert_agree(&graph, &small, &inputs, same);
-        assert_eq!(eliminate_dead_code(&small), small, "{graph}\n{small}");
-    }
-}
-
-#[test]
-fn exact_simplification_keeps_every_bit() {
-    for (graph, inputs) in random_graphs(3, 200) {
-        let small = simplify(&graph, Folding::Exact);
-        assert_agree(&graph, &small, &inputs, |a, b| a.to_bits() == b.to_bits());
-        let again = simplify(&small, Folding::Exact);
-        assert_agree(&small, &again, &inputs, |a, b| a.to_bits() == b.to_bits());
-    }
-}
-
-#[test]
-fn real_simplification_stays_near() {
-    for (graph, inputs) in random_graphs(4, 200) {
-        let small = simplify(&graph, Folding::Real);
-        assert_agree(&graph, &small, &inputs, near);
-    }
-}
-
-#[test]
-fn pictures_show_regions_in_their_blocks() {
-    for (graph, _) in random_graphs(5, 30) {
-        let picture = dot(&graph);
-        for node in graph.nodes.keys() {
-            assert_eq!(picture.matches(&format!(" {node} [label=\"")).count(), 1, "{picture}");
-        }
-        for block in graph.blocks.keys() {
-            let cluster = format!("subgraph cluster_{block} {{");
-            assert_eq!(picture.matches(&cluster).count(), 1, "{picture}");
-        }
-        for (region, data) in graph.regions.iter() {
-            let (_, rest) = picture.split_once(&format!("subgraph cluster_{region} {{")).unwrap();
-            assert!(rest.contains(&format!("cluster_{} {{", data.root)), "{picture}");
-        }
-        assert_eq!(picture.matches('{').count(), picture.matches('}').count());
-    }
-}
+use phigrad::internals::ssa::{End, Folding, Graph, eliminate_dead_code, parse, simplify};
 
 fn exact(text: &str) -> String {
     let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
@@ -263,7 +166,7 @@ fn deep_nesting_needs_no_deep_stack() {
         assert_eq!(parse(&graph.to_string()).unwrap(), graph);
         let simplified = simplify(&graph, Folding::Real);
         for other in [simplified, eliminate_dead_code(&graph)] {
-            assert_agree(&graph, &other, &[vec![0.5], vec![0.0]], near);
+            assert_agree(&graph, &other, &[vec![0.5], vec![0.0]], same);
         }
         assert!(dot(&graph).contains("cluster_r4999"));
     });

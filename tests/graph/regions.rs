@@ -1,84 +1,17 @@
-//! Regions: semantics, text form, and invariants.
+//! The invariants of regions, each violated in turn, malformed text of regions, and pictures.
 
 use phigrad::internals::entity::Entity;
 use phigrad::internals::explain::dot;
 use phigrad::internals::op::Op;
 use phigrad::internals::ssa::{
-    Block, Def, End, Graph, Item, Node, NodeData, Outcome, ParseError, PlaceId, Region, interpret,
-    parse, verify,
+    Block, Def, End, Graph, Item, Node, NodeData, ParseError, PlaceId, Region, parse, verify,
 };
 
-/// x · |x|, twice: after the region, and in a region that replays it.
-const REPLAYED: &str = "\
-graph active 1 inactive 0
-v1 = const 0.0
-v3 = const -1.0
-b0:
-  v2 = gt v0 v1
-  v7 v8 = region r0 b1 @ a.rs:1:2
-  v9 = mul v7 v0
-  v14 = region r1 b4 replays r0
-  v15 = add v9 v14
-  return v15
-b1:
-  branch v2 b2 b3
-b2:
-  return v0 v3
-b3:
-  v4 = mul v0 v3
-  v6 = region r2 b7
-  return v6 v0
-b4:
-  v10 = neg v0
-  branch v2 b5 b6
-b5:
-  v11 = neg v10
-  return v9
-b6:
-  v12 = mul v4 v0
-  v13 = mul v6 v0
-  return v13
-b7:
-  v5 = abs v4
-  return v5
-";
+/// x·|x|, twice: after the region, and in a region that replays it.
+const REPLAYED: &str = include_str!("../corpus/replayed_region.graph");
 
 fn valid() -> Graph {
     parse(REPLAYED).unwrap_or_else(|error| panic!("{error}"))
-}
-
-#[test]
-fn the_text_form_of_regions_round_trips() {
-    let graph = valid();
-    assert_eq!(graph.to_string(), REPLAYED);
-    assert_eq!(graph.conditions(), 2);
-    assert_eq!(graph.paths(), 1);
-}
-
-#[test]
-fn a_region_passes_on_the_values_of_the_leaf_that_is_reached() {
-    for x in [2.0, -3.0, 0.0, -0.0, f64::INFINITY] {
-        let expected = x * f64::abs(x) * 2.0;
-        let Outcome::Values(found) = interpret(&valid(), &[x]) else { panic!("{x}") };
-        assert_eq!(found, [expected], "{x}");
-    }
-}
-
-#[test]
-fn phis_are_assigned_in_parallel() {
-    let text = "graph active 2 inactive 0\nb0:\n  v2 v3 = region r0 b1\n  v4 v5 = region r1 b2\n  \
-                return v4 v5\nb1:\n  return v1 v0\nb2:\n  return v3 v2\n";
-    let graph = parse(text).unwrap();
-    assert_eq!(interpret(&graph, &[1.0, 2.0]), Outcome::Values(vec![1.0, 2.0]));
-}
-
-#[test]
-fn a_guard_in_a_region_stops_the_graph() {
-    let text = "graph active 1 inactive 0\nb0:\n  region r0 b1\n  return v0\nb1:\n  guard v0\n  \
-                return\n";
-    let graph = parse(text).unwrap();
-    assert_eq!(interpret(&graph, &[0.0]), Outcome::Unseen(graph.input(0)));
-    assert_eq!(interpret(&graph, &[1.0]), Outcome::Values(vec![1.0]));
 }
 
 fn node(index: usize) -> Node {
@@ -304,7 +237,8 @@ fn move_into_itself(graph: &mut Graph) {
 
 #[test]
 fn each_violated_invariant_of_regions_is_found() {
-    assert_eq!(verify(&valid()), Ok(()));
+    let graph = valid();
+    assert_eq!((verify(&graph), graph.conditions(), graph.paths()), (Ok(()), 2, 1));
     let mut replayed_outside = valid();
     replay_twice(&mut replayed_outside, 3, None);
     assert_eq!(verify(&replayed_outside), Ok(()));

@@ -2,8 +2,9 @@
 //! complete; reuse-aware division has fewer crossing values.
 
 use crate::common::graphs::GraphRecipe;
+use crate::common::outcomes::assert_as_interpreted;
 use phigrad::internals::Random;
-use phigrad::internals::jit::{RunError, schedule};
+use phigrad::internals::jit::schedule;
 use phigrad::internals::op::Op;
 use phigrad::internals::soi::{divide, divide_evenly};
 use phigrad::internals::ssa::{Builder, Def, Folding, Graph, Outcome, Segments, interpret};
@@ -78,34 +79,18 @@ fn reuse_aware_division_has_fewer_crossing_values() {
 #[test]
 fn loops_cut_anywhere_agree_with_the_interpreter() {
     let recipe = GraphRecipe { loops: 0.4, elements: 0.1, sums: 0.05, ..GraphRecipe::default() };
-    let (mut values, mut scratch) = (0, Vec::new());
+    let mut values = 0;
     for seed in 0..60 {
         let random = &mut Random::new(seed);
         let graph = recipe.graph(random);
         let schedule = schedule(&graph).unwrap();
         let point: Vec<f64> =
             (0..graph.active + graph.inactive).map(|_| random.uniform(-2.0, 2.0)).collect();
-        let (active, inactive) = point.split_at(graph.active);
         for distance in [1, 2, 5, 20] {
             let steps = 0..schedule.sequence().steps + 2;
             let cuts: Vec<u32> = steps.filter(|_| random.below(distance) == 0).collect();
             let kernel = schedule.compile(&cuts).unwrap();
-            let mut found = vec![0.0; kernel.outputs()];
-            let result = kernel.run(active, inactive, &mut scratch, &mut found);
-            match interpret(&graph, &point) {
-                Outcome::Unseen(_) => {
-                    assert_eq!(result, Err(RunError::SideExit), "{cuts:?}\n{graph}")
-                }
-                Outcome::Values(expected) => {
-                    let bits = |numbers: &[f64]| -> Vec<Option<u64>> {
-                        let bits = |number: &f64| (!number.is_nan()).then(|| number.to_bits());
-                        numbers.iter().map(bits).collect()
-                    };
-                    assert_eq!(result, Ok(()));
-                    assert_eq!(bits(&found), bits(&expected), "{cuts:?}\n{graph}");
-                    values += 1;
-                }
-            }
+            values += usize::from(assert_as_interpreted(&graph, &kernel, &point));
         }
     }
     assert!(values > 100, "{values}");

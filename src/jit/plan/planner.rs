@@ -67,7 +67,7 @@ impl<'a> Planner<'a> {
             due: false,
             uses: schedule.uses.clone(),
             position: 0,
-            scope: Scope::up_to(u32::MAX),
+            scope: Scope::up_to(schedule.insts.len() as u32),
             structure: Structure::default(),
             resident: Vec::with_capacity(registers + 4),
             slots: Slots::new(graph.nodes.len()),
@@ -217,11 +217,10 @@ impl<'a> Planner<'a> {
 
     pub(super) fn spill_down_to(&mut self, limit: usize) {
         while self.resident.len() > limit {
-            let farthest = self
-                .resident
-                .iter()
-                .enumerate()
-                .max_by_key(|(_, node)| self.next_use(**node).unwrap_or(u32::MAX));
+            let farthest = self.resident.iter().enumerate().max_by_key(|(_, node)| {
+                let next = self.next_use(**node);
+                (next.is_none(), next)
+            });
             let Some((index, &node)) = farthest else { return };
             self.store(node);
             self.structure.evicted(&[node]);

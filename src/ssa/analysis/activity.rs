@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::Flow;
 use crate::entity::PrimaryMap;
 use crate::op::{Numbers, Op, contribution};
-use crate::ssa::arrays::ArrayData;
+use crate::ssa::arrays::{Access, ArrayData};
 use crate::ssa::graph::{Def, End, Graph, Node};
 
 /// The active nodes: those that a derivative of the first output with respect to an active input
@@ -23,39 +23,46 @@ use crate::ssa::graph::{Def, End, Graph, Node};
 /// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn activity(graph: &Graph) -> PrimaryMap<Node, bool> {
-    let flow = Flow::of(graph);
-    varied_and_active(graph, |node| targets(&flow, graph, node)).1
+    Activity::of(&Flow::of(graph)).active
 }
 
-/// Varied and active nodes: varied nodes depend on an active input, and the first output depends
-/// on active ones as well. `targets` returns the nodes to which a node passes its adjoint.
-pub(crate) fn varied_and_active(
-    graph: &Graph,
-    targets: impl Fn(Node) -> SmallVec<[Node; 4]>,
-) -> (PrimaryMap<Node, bool>, PrimaryMap<Node, bool>) {
-    let targets: PrimaryMap<Node, SmallVec<[Node; 4]>> = graph.nodes.keys().map(targets).collect();
-    let mut users: PrimaryMap<Node, SmallVec<[Node; 4]>> =
-        PrimaryMap::filled(SmallVec::new(), graph.nodes.len());
-    for (node, targets) in targets.iter() {
-        targets.iter().for_each(|&target| users[target].push(node));
-    }
-    let is_active = |&node: &Node| match graph.nodes[node].def {
-        Def::Input(number) => graph.is_active(number),
-        Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
-            ArrayData::Inputs { first, .. } => graph.is_active(first),
+/// The values that derivatives pass through.
+pub(crate) struct Activity {
+    /// True for nodes that depend on an active input; for a φ on some path through its region.
+    pub(crate) varied: PrimaryMap<Node, bool>,
+    /// True for varied nodes that the first output depends on.
+    pub(crate) active: PrimaryMap<Node, bool>,
+}
+
+impl Activity {
+    /// The activity of the graph of `flow`.
+    pub(crate) fn of(flow: &Flow<'_>) -> Activity {
+        let graph = flow.graph();
+        let targets: PrimaryMap<Node, SmallVec<[Node; 4]>> =
+            graph.nodes.keys().map(|node| adjoint_targets(flow, node)).collect();
+        let mut users: PrimaryMap<Node, SmallVec<[Node; 4]>> =
+            PrimaryMap::filled(SmallVec::new(), graph.nodes.len());
+        for (node, targets) in targets.iter() {
+            targets.iter().for_each(|&target| users[target].push(node));
+        }
+        let is_active_input = |&node: &Node| match graph.nodes[node].def {
+            Def::Input(number) => graph.is_active(number),
+            Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
+                ArrayData::Inputs { first, .. } => graph.is_active(first),
+                _ => false,
+            },
             _ => false,
-        },
-        _ => false,
-    };
-    let inputs = graph.nodes.keys().filter(is_active).collect();
-    let varied = reachable(graph, inputs, &users, |_| true);
-    let output = |&leaf: &_| match &graph.blocks[leaf].end {
-        End::Return(outputs) => outputs.first().copied(),
-        End::Branch { .. } | End::Open => None,
-    };
-    let outputs = graph.leaves(graph.root()).iter().filter_map(output).collect();
-    let active = reachable(graph, outputs, &targets, |node| varied[node]);
-    (varied, active)
+        };
+        let inputs = graph.nodes.keys().filter(is_active_input).collect();
+        let varied = reachable(graph, inputs, &users, |_| true);
+        let output = |&leaf: &_| match &graph.blocks[leaf].end {
+            End::Return(outputs) => outputs.first().copied(),
+            End::Branch { .. } | End::Open => None,
+        };
+        let outputs = graph.leaves(graph.root()).iter().filter_map(output).collect();
+        let active = reachable(graph, outputs, &targets, |node| varied[node]);
+        Activity { varied, active }
+    }
 }
 
 /// The nodes that are reachable from `pending` through allowed nodes.
@@ -74,17 +81,38 @@ fn reachable(
     reachable
 }
 
-/// The nodes to which `node` passes its adjoint.
-fn targets(flow: &Flow<'_>, graph: &Graph, node: Node) -> SmallVec<[Node; 4]> {
-    let sources = flow.sources(node);
-    let op = match graph.nodes[node].def {
-        Def::Apply(op, _) => op,
-        // The derivatives of calls are attached to their results.
-        Def::Call(_) | Def::Result(..) => return SmallVec::new(),
-        _ => return sources,
-    };
-    let passes = |&(operand, _): &(usize, Node)| passes_on(op, operand);
-    sources.into_iter().enumerate().filter(passes).map(|(_, source)| source).collect()
+/// The nodes that the adjoint of `node` propagates to: those that its value comes from, but for
+/// operands with a partial derivative of zero, and values that no path passes on.
+pub(crate) fn adjoint_targets(flow: &Flow<'_>, node: Node) -> SmallVec<[Node; 4]> {
+    let graph = flow.graph();
+    match graph.nodes[node].def {
+        Def::Apply(op, args) => {
+            let passing = (0..op.arity()).filter(|&operand| passes_on(op, operand));
+            passing.map(|operand| args[operand]).collect()
+        }
+        // `attach` operations on the results give their derivatives.
+        Def::Call(_) | Def::Result(..) => SmallVec::new(),
+        Def::Phi(region, number) => flow.phi_values(region, number as usize).collect(),
+        Def::Entry(region, number) => {
+            let first = graph.entries(region)[number as usize].first;
+            core::iter::once(first).chain(flow.phi_nexts(region, number as usize)).collect()
+        }
+        Def::Element(access) => match known_element(graph, access) {
+            Some(only) => core::iter::once(only).collect(),
+            None => flow.sources(node),
+        },
+        Def::Input(_) | Def::Const(_) | Def::Iteration(_) => SmallVec::new(),
+    }
+}
+
+/// The node at `access` to an array of nodes, if it is the same in all iterations.
+pub(crate) fn known_element(graph: &Graph, access: Access) -> Option<Node> {
+    let data = &graph.accesses[access];
+    let ArrayData::Nodes(nodes) = &graph.arrays[data.array] else { return None };
+    let only = *nodes.get(data.base as usize)?;
+    let is_fixed =
+        data.strides.iter().all(|&(region, stride)| stride == 0 || graph.bound(region) <= 1);
+    (is_fixed || nodes.iter().all(|&node| node == only)).then_some(only)
 }
 
 /// Tests whether the partial derivative of `op` with respect to this operand is not zero

@@ -11,7 +11,7 @@ mod range;
 mod value_flow;
 
 pub use activity::activity;
-pub(crate) use activity::{passes_on, varied_and_active};
+pub(crate) use activity::{Activity, adjoint_targets, known_element, passes_on};
 pub(crate) use block_profile::block_profile;
 pub(crate) use control_slice::control_slice;
 pub(crate) use known_ranges::{BlockRanges, KnownRanges};
@@ -19,4 +19,4 @@ pub use nest::{Nest, most_steps};
 pub(crate) use range::{Range, range_of};
 pub use value_flow::Flow;
 pub(in crate::ssa) use value_flow::is_value_used;
-pub(crate) use value_flow::uses;
+pub(crate) use value_flow::{phi_operands, uses};

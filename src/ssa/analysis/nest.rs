@@ -135,8 +135,7 @@ pub fn most_steps(graph: &Graph, weight: impl Fn(&Item) -> u64) -> u64 {
         let mut times = 1u64;
         let mut around = nest.block_loop(block);
         while let Some(region) = around {
-            let bound = graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
-            times = times.saturating_mul(u64::from(bound));
+            times = times.saturating_mul(u64::from(graph.bound(region)));
             around = nest.region_block(region).and_then(|block| nest.block_loop(block));
         }
         let weight = data.items.iter().map(&weight).sum();

@@ -80,6 +80,18 @@ impl<'a> Flow<'a> {
         }
     }
 
+    /// The operands of φ number `number` of `region` at ends that may leave it.
+    pub(crate) fn phi_values(&self, region: Region, number: usize) -> impl Iterator<Item = Node> {
+        let value = move |&leaf: &Block| phi_operands(self.graph, region, leaf).values.get(number);
+        self.leaves[region].iter().filter_map(value).copied()
+    }
+
+    /// The operands of entry φ number `number` of `region` at ends that may go on.
+    pub(crate) fn phi_nexts(&self, region: Region, number: usize) -> impl Iterator<Item = Node> {
+        let next = move |&leaf: &Block| phi_operands(self.graph, region, leaf).nexts.get(number);
+        self.leaves[region].iter().filter_map(next).copied()
+    }
+
     /// The nodes that the elements of `array` are computed from.
     pub(crate) fn elements(&self, array: Array) -> impl Iterator<Item = Node> {
         let added = self.added[array].iter().copied();
@@ -92,6 +104,31 @@ impl<'a> Flow<'a> {
             End::Return(values) => values.get(number).copied(),
             End::Branch { .. } | End::Open => None,
         })
+    }
+}
+
+/// The operands that one end of a region gives its φs.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct PhiOperands<'a> {
+    /// Those of the entry φs; empty if this end is never followed by an iteration.
+    pub(crate) nexts: &'a [Node],
+    /// Those of the φs; empty if this end is always followed by an iteration.
+    pub(crate) values: &'a [Node],
+    /// True if a condition decides whether another iteration follows.
+    pub(crate) is_open: bool,
+}
+
+/// The φ operands at `leaf`, an end of `region`.
+pub(crate) fn phi_operands(graph: &Graph, region: Region, leaf: Block) -> PhiOperands<'_> {
+    let End::Return(all) = &graph.blocks[leaf].end else { return PhiOperands::default() };
+    let (conditions, nexts) = graph.passed_before_phis(region);
+    let (again, rest) = all.split_at(conditions.min(all.len()));
+    let (nexts, values) = rest.split_at(nexts.min(rest.len()));
+    match again.first().map(|&again| graph.constant(again)) {
+        None => PhiOperands { nexts, values, is_open: false },
+        Some(None) => PhiOperands { nexts, values, is_open: true },
+        Some(Some(again)) if again != 0.0 => PhiOperands { nexts, ..PhiOperands::default() },
+        Some(Some(_)) => PhiOperands { values, ..PhiOperands::default() },
     }
 }
 

@@ -83,7 +83,7 @@ fn check_access(graph: &Graph, nest: &Nest, data: &AccessData) -> Result<(), Str
         if data.strides[..index].iter().any(|&(before, _)| before == region) {
             return Err(format!("has two strides by {region}"));
         }
-        let bound = graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+        let bound = graph.bound(region);
         let last = i128::from(stride) * i128::from(bound.saturating_sub(1));
         least += last.min(0);
         most += last.max(0);

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use phigrad::Var;
 use phigrad::internals::Random;
+use phigrad::internals::numeric::double_double::Bounded;
 
 use super::arithmetic::{Arithmetic, Multi, set_precision};
-use super::bounded::Bounded;
+use super::bounded::error;
 use super::families::{Family, Reference};
 use super::judge::{Component, Measured, Verdict, is_accepted, judge, ulp};
 use super::reference::{exact, output_at_start};
@@ -109,12 +110,12 @@ fn prototype(
     let is_accepted = |((found, truth), &floor): ((&Bounded, &Multi), &f64)| {
         let bound = match bound {
             Bound::Running(factor) => factor * found.bound,
-            Bound::Tight(factor) => factor * found.error(truth),
+            Bound::Tight(factor) => factor * error(*found, truth),
         };
-        is_accepted(found.high, bound, floor)
+        is_accepted(found.hi, bound, floor)
     };
     let accepted = all.iter().zip(truth).zip(floors).all(is_accepted);
-    accepted.then(|| all.iter().map(|found| found.high).collect())
+    accepted.then(|| all.iter().map(|found| found.hi).collect())
 }
 
 fn examine_trips(
