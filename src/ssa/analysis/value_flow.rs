@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::entity::PrimaryMap;
-use crate::ssa::arrays::Array;
+use crate::ssa::arrays::{Array, Passed};
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 
 /// The nodes that the value of each node comes from.
@@ -120,11 +120,10 @@ pub(crate) struct PhiOperands<'a> {
 
 /// The φ operands at `leaf`, an end of `region`.
 pub(crate) fn phi_operands(graph: &Graph, region: Region, leaf: Block) -> PhiOperands<'_> {
-    let End::Return(all) = &graph.blocks[leaf].end else { return PhiOperands::default() };
-    let (conditions, nexts) = graph.passed_before_phis(region);
-    let (again, rest) = all.split_at(conditions.min(all.len()));
-    let (nexts, values) = rest.split_at(nexts.min(rest.len()));
-    match again.first().map(|&again| graph.constant(again)) {
+    let Some(Passed { again, nexts, values }) = graph.passed(region, leaf) else {
+        return PhiOperands::default();
+    };
+    match again.map(|again| graph.constant(again)) {
         None => PhiOperands { nexts, values, is_open: false },
         Some(None) => PhiOperands { nexts, values, is_open: true },
         Some(Some(again)) if again != 0.0 => PhiOperands { nexts, ..PhiOperands::default() },
