@@ -32,6 +32,8 @@ pub enum Command {
     Closed(ClosedArgs),
     /// Count how many calls at perturbed points a kernel knows after a few profiling runs.
     Coverage(CoverageArgs),
+    /// Measure calls against bare runs of the tape while paths are learnt.
+    Learning(LearningArgs),
     /// Measure what compiling costs on straight-line programs of growing length.
     Scaling(ScalingArgs),
     /// Measure what simplification costs, and what formulas gain by it.
@@ -62,6 +64,20 @@ pub struct BenefitArgs {
     /// Only programs whose names start so.
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Arguments of `learning`.
+#[derive(Debug, Args)]
+pub struct LearningArgs {
+    /// Only programs whose names start so.
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// The number of calls of each program.
+    #[arg(long, default_value_t = 5000)]
+    pub calls: usize,
     /// Also write the rows to this file as a JSON array.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

@@ -4,9 +4,10 @@
 //! `cli` reads the arguments, `commands` carries them out; `programs` holds the
 //! programs, `verify` and `measure` treat one of them, `straight_line` makes
 //! programs of any length for the commands `scaling` and `soi`, and `typical` programs
-//! that branch for `coverage`.
+//! that branch for `coverage`, `cases` those with many paths for `learning`.
 
 mod accuracy;
+mod cases;
 mod cli;
 mod commands;
 mod compiled;
