@@ -1,4 +1,4 @@
-//! Small programs whose paths are many, for measuring what learning costs: state that decisions
+//! Small programs whose paths are many, for measuring what profiling costs: state that decisions
 //! change, orders, signs.
 
 use phigrad::{Carry, Var, traced};

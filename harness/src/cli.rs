@@ -32,7 +32,7 @@ pub enum Command {
     Closed(ClosedArgs),
     /// Count how many calls at perturbed points a kernel knows after a few profiling runs.
     Coverage(CoverageArgs),
-    /// Measure calls against bare runs of the tape while paths are learnt.
+    /// Measure calls against bare runs of the tape while paths are merged.
     Learning(LearningArgs),
     /// Measure what compiling costs on straight-line programs of growing length.
     Scaling(ScalingArgs),

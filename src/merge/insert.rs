@@ -7,6 +7,11 @@ use super::walk::{Mismatch, Walk};
 use super::{MergeError, MergeLimits, MergedTraces, UnmergedReason, UnmergedRegion, sharing_plan};
 use crate::trace::{Site, Trace};
 
+/// The work of looking at an instance while sharing is planned, and of appending an event, in
+/// comparisons of two steps.
+pub(super) const SCAN_WORK: u64 = 4;
+pub(super) const APPEND_WORK: u64 = 8;
+
 /// Changes besides those of the tree, while a trace is added.
 #[derive(Default)]
 pub(super) struct Changes {
@@ -59,6 +64,7 @@ impl MergedTraces {
         changes: &mut Changes,
     ) -> Result<usize, MergeError> {
         loop {
+            self.tree.work += APPEND_WORK * trace.events.len() as u64;
             let exclusions = changes.exclusions.as_ref().unwrap_or(&self.exclusions);
             let walked = Walk::new(&mut self.tree, true, &exclusions.merging, &mut self.buffers);
             let mismatch = match { walked }.run(trace) {
@@ -100,6 +106,7 @@ impl MergedTraces {
             return Err(MergeError::TooManyPaths { limit: limits.paths });
         }
         let steps = self.tree.steps(true);
+        self.tree.work += 2 * self.tree.size() as u64;
         if steps > limits.nodes {
             self.full = true;
             return Err(MergeError::TooManyNodes { limit: limits.nodes });
@@ -126,6 +133,7 @@ impl MergedTraces {
         if self.exhausted || self.exclusions.all_sharing {
             return false;
         }
+        self.tree.work += SCAN_WORK * self.tree.size() as u64;
         let plan = sharing_plan::plan(&self.tree, &extended, &self.exclusions.sharing);
         if plan.is_empty() {
             return false;
@@ -135,6 +143,7 @@ impl MergedTraces {
         let budget = limits.nodes.saturating_sub(self.steps);
         self.exhausted = !sharing_plan::share(&mut self.tree, &plan, budget);
         let steps = self.tree.steps(true);
+        self.tree.work += self.tree.size() as u64;
         if steps <= limits.nodes {
             self.tree.commit();
             self.steps = steps;

@@ -177,6 +177,9 @@ impl core::fmt::Display for UnmergedRegion {
     }
 }
 
+/// The work of comparing an event with the tree, in comparisons of two steps.
+const WALK_WORK: u64 = 4;
+
 /// The graph of all traces merged so far.
 ///
 /// # Examples
@@ -330,6 +333,33 @@ impl MergedTraces {
         self.exhausted
     }
 
+    /// The number of elementary steps done so far: comparisons of two steps of the tree, or as much.
+    /// Each takes about the time in which the tape records and sweeps an event.
+    pub(crate) fn work(&self) -> u64 {
+        self.tree.work
+    }
+
+    /// The work of adding the path of a run of `events` events, at least.
+    pub(crate) fn work_to_add(&self, events: usize) -> u64 {
+        let per_event = 2 * WALK_WORK + insert::APPEND_WORK;
+        per_event * events as u64 + (insert::SCAN_WORK + 3) * self.tree.size() as u64
+    }
+
+    /// Limits the work of path sharing from now on. Beyond it instances share no more.
+    pub(crate) fn allow_work(&mut self, work: u64) {
+        self.tree.most_work = self.tree.work.saturating_add(work);
+    }
+
+    /// The approximate size in bytes of all that is kept, without graphs.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tree.bytes()
+    }
+
+    /// The number of steps of the tree, those of a loop counted once.
+    pub(crate) fn distinct_steps(&self) -> usize {
+        self.tree.values.origins().len()
+    }
+
     /// The regions whose paths are not merged, in the order of their discovery.
     pub fn unmerged(&self) -> &[UnmergedRegion] {
         &self.unmerged
@@ -432,6 +462,7 @@ impl MergedTraces {
     /// Most traces add nothing; so changes are logged only for the others. The walk may split a
     /// loop, which does not change the meaning of the tree.
     fn walk(&mut self, trace: &Trace<'_>) -> Result<(), Mismatch> {
+        self.tree.work += WALK_WORK * trace.events.len() as u64;
         Walk::new(&mut self.tree, false, &self.exclusions.merging, &mut self.buffers).run(trace)
     }
 }

@@ -50,6 +50,9 @@ pub(super) fn share_paths(
     is_changed
 }
 
+/// The work of copying a step, in comparisons of two steps.
+const COPY_WORK: u64 = 4;
+
 /// A point of the tree: a step of a basic block, or its end.
 #[derive(Clone, Copy)]
 struct Point {
@@ -105,6 +108,7 @@ impl PathSharing<'_> {
     fn run(&mut self, first: Task) {
         let mut tasks = vec![first];
         while let Some(task) = tasks.pop() {
+            self.tree.work += 1;
             match task {
                 Task::Compare(from, to) => self.compare(from, to, &mut tasks),
                 Task::CompareTails(from, to) => self.compare_tails(from, to, &mut tasks),
@@ -128,6 +132,11 @@ impl PathSharing<'_> {
     /// Walks along both as far as they agree.
     fn compare(&mut self, mut from: Point, mut to: Point, tasks: &mut Vec<Task>) {
         loop {
+            self.tree.work += 1;
+            if self.tree.work > self.tree.most_work {
+                *self.budget = 0;
+                return;
+            }
             if let Some(Step::Value(a)) = self.step(from) {
                 match self.fold(a) {
                     Fold::Step => {}
@@ -303,6 +312,7 @@ impl PathSharing<'_> {
             return;
         }
         while let Some(step) = self.step(from) {
+            self.tree.work += COPY_WORK;
             let copy = match step {
                 Step::Value(value) => match self.fold(value) {
                     Fold::Step => self.copy_value(value).map(Step::Value),

@@ -202,6 +202,10 @@ pub(super) struct Tree {
     pub(super) loop_threshold: LoopThreshold,
     /// The largest number of steps for which all iterations of split loops are emitted.
     pub(super) peel_limit: usize,
+    /// The number of elementary steps done so far; see [`MergedTraces::work`](super::MergedTraces::work).
+    pub(super) work: u64,
+    /// The amount of work at which path sharing ends.
+    pub(super) most_work: u64,
     /// The state at the beginning of the transaction.
     before: Before,
 }
@@ -230,6 +234,8 @@ impl Tree {
             inactive,
             loop_threshold: LoopThreshold::DEFAULT,
             peel_limit: PEEL_LIMIT,
+            work: 0,
+            most_work: u64::MAX,
             before: Before::default(),
         };
         tree.new_basic_block();
@@ -271,8 +277,38 @@ impl Tree {
 
     /// An empty tree with as many inputs, for this version.
     pub(super) fn cleared(&self, version: u64) -> Tree {
-        let Tree { loop_threshold, peel_limit, .. } = *self;
-        Tree { loop_threshold, peel_limit, ..Tree::new(self.active, self.inactive, version) }
+        let Tree { loop_threshold, peel_limit, work, most_work, .. } = *self;
+        Tree {
+            loop_threshold,
+            peel_limit,
+            work,
+            most_work,
+            ..Tree::new(self.active, self.inactive, version)
+        }
+    }
+
+    /// The number of basic blocks and instances.
+    pub(super) fn size(&self) -> usize {
+        self.basic_blocks.len() + self.instances.len()
+    }
+
+    /// The approximate size in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let values = self.values.origins().len() * (size_of::<Origin>() + size_of::<Step>());
+        let basic_blocks = self.basic_blocks.len() * size_of::<BasicBlockData>();
+        let live_in = |state: &LiveInState| match state {
+            LiveInState::Known(live_in) => live_in.captured.len() * size_of::<Value>(),
+            LiveInState::Unknown | LiveInState::Varying => 0,
+        };
+        let instance = |data: &InstanceData| {
+            let exits = data
+                .exits
+                .iter()
+                .map(|exit| size_of::<Exit>() + exit.carried.len() * size_of::<Value>());
+            let live_ins = live_in(&data.live_in) + live_in(&data.jump_live_in);
+            size_of::<InstanceData>() + exits.sum::<usize>() + live_ins
+        };
+        values + basic_blocks + self.instances.values().map(instance).sum::<usize>()
     }
 
     pub(super) fn root(&self) -> BasicBlock {

@@ -129,6 +129,9 @@ pub struct Limits {
     /// The largest number of paths that is compiled; by default 64. The tape serves calls on
     /// further paths.
     pub paths: usize,
+    /// The largest size of the recorded paths of one length of input, in bytes; by default 256
+    /// mebibytes. Beyond it no path is added.
+    pub profile_bytes: usize,
     /// The largest number of input lengths that is recorded; by default 8. The tape serves calls
     /// with further lengths.
     pub specialisations: usize,
@@ -142,14 +145,38 @@ impl Default for Limits {
             compiled: 1 << 21,
             saved_values: 1 << 22,
             paths: 64,
+            profile_bytes: 1 << 28,
             specialisations: 8,
         }
     }
 }
 
+/// The condition under which a function is hot, so that a kernel is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hotness {
+    /// The time spent on the tape equals the estimated compile time.
+    Measured,
+    /// The tape has served so many calls along each path.
+    Calls(u32),
+    /// The tape has served a call.
+    FirstCall,
+    /// The user asks for kernels.
+    OnRequest,
+    /// Never: no run is merged.
+    TapeOnly,
+}
+
+impl Hotness {
+    /// Tests whether the cost of profiling is bounded by that of calls. It is not if the user
+    /// accepts slow calls for a kernel.
+    pub(crate) fn bounds_profiling(self) -> bool {
+        matches!(self, Hotness::Measured | Hotness::Calls(_))
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
-    pub(crate) hot_threshold: u32,
+    pub(crate) hotness: Hotness,
     pub(crate) background: bool,
     pub(crate) numerics: Numerics,
     pub(crate) limits: Limits,

@@ -32,6 +32,14 @@ pub enum Refusal {
     /// The graph could not be compiled; see [`CompileError`].
     #[error(transparent)]
     Compile(#[from] CompileError),
+    /// The recorded paths take as much memory as they may.
+    #[error(
+        "the recorded paths take more than {limit} bytes (Limits::profile_bytes); no path is added"
+    )]
+    ProfileTooLarge {
+        /// The limit.
+        limit: usize,
+    },
     /// Instances of one region no longer share the paths through them.
     #[error(
         "instances of the same region do not share their paths: sharing takes more than {limit} \

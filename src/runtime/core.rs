@@ -194,7 +194,11 @@ impl Core {
         if known.len() >= self.options.limits.specialisations {
             return None;
         }
-        let new = Arc::new(Specialisation::new(inputs.active.len(), inputs.inactive.len()));
+        let new = Arc::new(Specialisation::new(
+            inputs.active.len(),
+            inputs.inactive.len(),
+            self.options.hotness,
+        ));
         let mut all = SmallVec::clone(&known);
         all.push(Arc::clone(&new));
         self.specialisations.store(Arc::new(all));

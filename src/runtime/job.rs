@@ -18,13 +18,30 @@ use crate::ssa::{Graph, most_steps};
 /// A compilation under way. Its end, also by a panic, wakes the threads that wait for it.
 pub(super) struct Job {
     specialisation: Arc<Specialisation>,
+    kernels: SmallVec<[Purpose; 3]>,
+}
+
+/// The recorded graph, and what was known when it was made.
+struct Snapshot {
     graph: Arc<Graph>,
     paths: usize,
     version: u64,
     generation: usize,
-    kernels: SmallVec<[Purpose; 3]>,
     /// The inputs of profiling runs.
     profiling_inputs: Vec<Arc<[f64]>>,
+}
+
+impl Snapshot {
+    /// Makes the recorded graph. Calls on the tape are not merged meanwhile.
+    fn take(specialisation: &Specialisation) -> Snapshot {
+        specialisation.without_merging(|profile| Snapshot {
+            graph: Arc::clone(profile.traces.compact()),
+            paths: profile.traces.paths(),
+            version: profile.traces.version(),
+            generation: profile.traces.generation(),
+            profiling_inputs: profile.profiling_inputs(),
+        })
+    }
 }
 
 impl Job {
@@ -39,20 +56,16 @@ impl Job {
             |&purpose: &Purpose| requested[purpose as usize] && profile.is_stale(purpose);
         let kernels = Purpose::ALL.into_iter().filter(is_stale).collect();
         profile.compiling = true;
+        profile.compilations += 1;
         profile.taped_events = 0;
-        Job {
-            specialisation: Arc::clone(specialisation),
-            graph: Arc::clone(profile.traces.compact()),
-            paths: profile.traces.paths(),
-            version: profile.traces.version(),
-            generation: profile.traces.generation(),
-            kernels,
-            profiling_inputs: profile.profiling_inputs(),
-        }
+        Job { specialisation: Arc::clone(specialisation), kernels }
     }
 
     /// Makes the kernels and installs them.
     pub(super) fn run(self, options: &Options) {
+        let Ok(snapshot) = catch_panic(|| Ok(Snapshot::take(&self.specialisation))) else {
+            return self.specialisation.lock().refuse(Refusal::Panicked);
+        };
         let mut made = None;
         for &purpose in &self.kernels {
             // The function has been dropped.
@@ -63,51 +76,57 @@ impl Job {
                 let start = Instant::now();
                 let primal = catch_panic(|| {
                     require_host()?;
-                    primal(&self.graph, options)
+                    primal(&snapshot.graph, options)
                 });
                 if let Ok(primal) = &primal {
-                    self.note_closed_forms(primal);
+                    self.note_closed_forms(&snapshot, primal);
                 }
                 (primal, start.elapsed())
             });
             let start = Instant::now();
             let result = match &primal {
                 Ok(primal) => {
-                    catch_panic(|| coarsen(primal, purpose, options, &self.profiling_inputs))
+                    catch_panic(|| coarsen(primal, purpose, options, &snapshot.profiling_inputs))
                 }
                 Err(refusal) => Err(refusal.clone()),
             };
-            self.install(purpose, result, *shared + start.elapsed());
+            self.install(&snapshot, purpose, result, *shared + start.elapsed());
         }
     }
 
     /// Stores the closed forms and open loops for the report.
-    fn note_closed_forms(&self, primal: &Primal) {
-        let Some(mut profile) = self.profile() else { return };
+    fn note_closed_forms(&self, snapshot: &Snapshot, primal: &Primal) {
+        let Some(mut profile) = self.profile(snapshot) else { return };
         profile.closed_forms =
             ClosedForms { closed: primal.applied.clone(), open: primal.open.clone() };
     }
 
     /// The profile, unless its graph has been replaced since the start.
-    fn profile(&self) -> Option<MutexGuard<'_, Profile>> {
+    fn profile(&self, snapshot: &Snapshot) -> Option<MutexGuard<'_, Profile>> {
         let profile = self.specialisation.lock();
-        let is_current = profile.traces.generation() == self.generation;
+        let is_current = profile.traces.generation() == snapshot.generation;
         (is_current && !profile.divergent).then_some(profile)
     }
 
-    fn install(&self, purpose: Purpose, result: Result<Coarsened, Refusal>, elapsed: Duration) {
-        let Some(mut profile) = self.profile() else { return };
+    fn install(
+        &self,
+        snapshot: &Snapshot,
+        purpose: Purpose,
+        result: Result<Coarsened, Refusal>,
+        elapsed: Duration,
+    ) {
+        let Some(mut profile) = self.profile(snapshot) else { return };
         let specialisation = &self.specialisation;
         let attempt = &mut profile.attempts[purpose as usize];
-        attempt.version = self.version;
+        attempt.version = snapshot.version;
         attempt.refusal = result.as_ref().err().cloned();
         if let Ok(coarsened) = result {
             attempt.kernel = Some(KernelReport {
                 active: specialisation.active,
                 inactive: specialisation.inactive,
                 purpose,
-                paths: self.paths,
-                recorded_nodes: nodes(&self.graph),
+                paths: snapshot.paths,
+                recorded_nodes: nodes(&snapshot.graph),
                 nodes: coarsened.nodes,
                 saved_values: coarsened.saved_values,
                 recomputed: coarsened.recomputed,
@@ -117,7 +136,8 @@ impl Job {
                 code_bytes: coarsened.kernel.code_bytes(),
                 compile_time: elapsed,
             });
-            let graph_version = GraphVersion { generation: self.generation, version: self.version };
+            let graph_version =
+                GraphVersion { generation: snapshot.generation, version: snapshot.version };
             specialisation.install(purpose, Installed::new(coarsened.kernel, graph_version));
         }
     }

@@ -11,6 +11,7 @@
 //!
 //! This room alone imports both `trace` and `jit`.
 
+mod budget;
 mod core;
 mod error;
 mod job;

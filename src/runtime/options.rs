@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::recorded::{Recorded, RecordedWith};
-use crate::pipeline::{Limits, Numerics, Options, Tuning};
+use crate::pipeline::{Hotness, Limits, Numerics, Options, Tuning};
 use crate::trace::Var;
 
 /// Records functions with other options than [`Tape::record`](crate::Tape::record).
@@ -27,17 +27,20 @@ pub struct TapeBuilder {
 }
 
 impl TapeBuilder {
-    /// The number of calls on the tape after which a function with one path is compiled;
-    /// `u32::MAX` means never. With several paths the number is relative to the size of all
-    /// paths together. Value, gradient and both of them have kernels of their own: each is
-    /// made when it has been requested on the tape and that number of calls of any kind
-    /// has been served there since the last compilation.
+    /// The number of calls on the tape after which a function with one path is compiled. With
+    /// several paths the number is relative to the size of all paths together. Value, gradient
+    /// and both of them have kernels of their own: each is made when it has been requested on the
+    /// tape and that number of calls of any kind has been served there since the last compilation.
     ///
     /// Each path that is recorded later puts the kernel out of date, and it is made again
     /// after as many calls on the tape: with a low number a function with many paths is
     /// compiled all the time.
     ///
-    /// The default, 500, is about where the time spent on the tape equals compile time.
+    /// `u32::MAX` means that only [`Recorded::compile`](crate::Recorded::compile) makes kernels.
+    /// Then all calls before it are profiling runs, whatever they cost.
+    ///
+    /// By default there is no such number: a kernel is made when the time spent on the tape equals
+    /// the estimated compile time, or after some hundred calls.
     ///
     /// # Examples
     ///
@@ -54,7 +57,50 @@ impl TapeBuilder {
     /// ```
     #[must_use]
     pub fn hot_threshold(mut self, calls: u32) -> Self {
-        self.options.hot_threshold = calls;
+        self.options.hotness = match calls {
+            u32::MAX => Hotness::OnRequest,
+            _ => Hotness::Calls(calls),
+        };
+        self
+    }
+
+    /// Compiles in the first call, and in each call that takes a new path: no later call on a known
+    /// path runs on the tape, and the calls that compile are slow.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::builder().compile_at_first_call().record(|x: &[Var]| x[0].sin());
+    /// f.grad(&[0.5])?;
+    /// f.grad(&[0.6])?;
+    /// assert_eq!(f.report().kernel_calls, 1);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[must_use]
+    pub fn compile_at_first_call(mut self) -> Self {
+        self.options.hotness = Hotness::FirstCall;
+        self
+    }
+
+    /// Serves all calls from the tape, and merges none of them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::builder().tape_only().record(|x: &[Var]| x[0].sin());
+    /// for i in 0..10_000 {
+    ///     f.grad(&[f64::from(i)])?;
+    /// }
+    /// assert_eq!(f.report().kernel_calls, 0);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[must_use]
+    pub fn tape_only(mut self) -> Self {
+        self.options.hotness = Hotness::TapeOnly;
         self
     }
 
@@ -186,7 +232,7 @@ impl Default for TapeBuilder {
     fn default() -> Self {
         let (numerics, limits) = (Numerics::default(), Limits::default());
         let options = Options {
-            hot_threshold: 500,
+            hotness: Hotness::Measured,
             background: true,
             numerics,
             limits,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
+use super::budget::Budget;
 use super::report::{KernelReport, Wait};
 use crate::merge::{MergedTraces, SideExit};
 use crate::op::Op;
 use crate::phi::{Applied, OpenLoop};
-use crate::pipeline::Options;
-use crate::pipeline::{Purpose, Refusal};
+use crate::pipeline::{Hotness, Options, Purpose, Refusal};
 use crate::ssa::Place;
 use crate::trace::{Inputs, Trace};
 
@@ -40,6 +40,7 @@ pub(super) enum ExitReason {
 /// The runs on the tape, merged and counted.
 pub(super) struct Profile {
     pub(super) traces: MergedTraces,
+    pub(super) budget: Budget,
     /// The paths taken on the tape, by the signature of the trace.
     pub(super) traced_paths: HashMap<u64, TracedPath>,
     /// The signatures of untracked runs.
@@ -55,10 +56,14 @@ pub(super) struct Profile {
     /// The number of events recorded since the last compilation.
     pub(super) taped_events: u64,
     pub(super) compiling: bool,
+    /// The number of compilations so far.
+    pub(super) compilations: u32,
     /// The reasons why paths were not merged.
     pub(super) refusals: Vec<Refusal>,
     /// The closed forms of the latest kernels.
     pub(super) closed_forms: ClosedForms,
+    /// True if the recorded paths take as much memory as they may: then no path is added.
+    pub(super) is_full: bool,
     /// True if two runs of one path differed: then there are no kernels.
     pub(super) divergent: bool,
     /// The inputs of profiling runs, active before inactive: those of the first run, whose path
@@ -92,6 +97,12 @@ pub(super) struct Attempt {
     pub(super) kernel: Option<KernelReport>,
 }
 
+/// The estimated work of a compilation, and for each step and kernel, in events of the tape: half a
+/// millisecond and ten microseconds.
+const COMPILE_WORK: u64 = 100_000;
+const COMPILE_WORK_PER_STEP: u64 = 2_000;
+/// The number of calls after which a first kernel is made, however long that takes.
+const CALLS_BEFORE_KERNEL: u64 = 300;
 /// The largest number of profiling runs, and of numbers in their inputs.
 const PROFILING_INPUTS: usize = 8;
 const PROFILING_NUMBERS: usize = 1 << 16;
@@ -99,9 +110,10 @@ const PROFILING_NUMBERS: usize = 1 << 16;
 const MAX_TRACED_PATHS: usize = 4096;
 
 impl Profile {
-    pub(super) fn new(active: usize, inactive: usize) -> Self {
+    pub(super) fn new(active: usize, inactive: usize, hotness: Hotness) -> Self {
         Profile {
             traces: MergedTraces::new(active, inactive),
+            budget: Budget::new(hotness.bounds_profiling()),
             traced_paths: HashMap::new(),
             // Allocated here, so that the first untracked runs do not allocate.
             untracked: HashSet::with_capacity(16),
@@ -113,8 +125,10 @@ impl Profile {
             attempts: Default::default(),
             taped_events: 0,
             compiling: false,
+            compilations: 0,
             refusals: Vec::new(),
             closed_forms: ClosedForms::default(),
+            is_full: hotness == Hotness::TapeOnly,
             divergent: false,
             profiling_inputs: Vec::new(),
         }
@@ -137,6 +151,16 @@ impl Profile {
     pub(super) fn profiling_inputs(&self) -> Vec<Arc<[f64]>> {
         let (first, others) = self.profiling_inputs.split_at(self.profiling_inputs.len().min(1));
         first.iter().chain(others.iter().rev()).cloned().collect()
+    }
+
+    /// True if paths may be added.
+    pub(super) fn is_open(&self) -> bool {
+        !self.divergent && !self.is_full
+    }
+
+    /// True if a profiling run may be done.
+    pub(super) fn may_profile(&self) -> bool {
+        self.is_open() && self.budget.allows(self.traces.work_to_add(self.budget.events()))
     }
 
     /// True if a kernel can be made of the recorded paths.
@@ -175,15 +199,26 @@ impl Profile {
         if self.divergent || !self.requested[purpose as usize] || !self.is_stale(purpose) {
             return None;
         }
-        let threshold = u64::from(options.hot_threshold);
-        // The time spent on the tape should equal compile time; both grow with the number of
-        // steps.
-        let needed = threshold.saturating_mul(self.events().max(1));
-        Some(match options.hot_threshold {
-            _ if self.compiling => Wait::Compiling,
-            u32::MAX => Wait::Compile,
-            _ => Wait::Cold { recorded: self.taped_events, needed },
-        })
+        let needed = match options.hotness {
+            _ if self.compiling => return Some(Wait::Compiling),
+            Hotness::OnRequest => return Some(Wait::Compile),
+            Hotness::TapeOnly => return None,
+            Hotness::FirstCall => 0,
+            Hotness::Calls(calls) => u64::from(calls).saturating_mul(self.events().max(1)),
+            Hotness::Measured => self.compile_work(),
+        };
+        Some(Wait::Cold { recorded: self.taped_events, needed })
+    }
+
+    /// The number of events on the tape that pay for a compilation: as many as fit into the
+    /// estimated compile time, or those of some hundred calls, twice as many after each
+    /// compilation.
+    fn compile_work(&self) -> u64 {
+        let kernels = self.requested.iter().filter(|&&requested| requested).count() as u64;
+        let steps = self.traces.distinct_steps() as u64;
+        let estimated = COMPILE_WORK + kernels * steps * COMPILE_WORK_PER_STEP;
+        let calls = CALLS_BEFORE_KERNEL << self.compilations.min(20);
+        estimated.min(calls * self.budget.events().max(1) as u64)
     }
 
     /// True if the tape has served enough calls to compile for `purpose`.
@@ -237,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_first_profiling_input_and_the_latest_are_kept() {
-        let mut profile = Profile::new(1, 1);
+        let mut profile = Profile::new(1, 1, Hotness::Measured);
         for number in 0..20 {
             profile.add_profiling_inputs(Inputs { active: &[f64::from(number)], inactive: &[0.5] });
         }
@@ -251,7 +286,7 @@ mod tests {
     #[test]
     fn profiling_inputs_of_many_numbers_are_few() {
         let kept = |size: usize| {
-            let mut profile = Profile::new(size, 0);
+            let mut profile = Profile::new(size, 0, Hotness::Measured);
             (0..20).for_each(|_| {
                 profile.add_profiling_inputs(Inputs { active: &vec![1.0; size], inactive: &[] })
             });

@@ -1,7 +1,7 @@
 //! A specialisation: the calls with one length of input. Merges their paths, has kernels compiled
 //! when they are due, and counts who served.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
@@ -11,9 +11,7 @@ use super::profile::{ExitReason, GraphVersion, KernelExit, Profile};
 use super::report::{DecisionReport, Report, Waiting};
 use crate::jit::Kernel;
 use crate::merge::{MergeError, MergeLimits, MergeOutcome};
-use crate::pipeline::Options;
-use crate::pipeline::Recording;
-use crate::pipeline::{Purpose, Refusal};
+use crate::pipeline::{Hotness, Options, Purpose, Recording, Refusal};
 use crate::ssa::{End, Graph, Item, most_steps};
 use crate::trace::{Detail, Inputs, Trace};
 
@@ -64,6 +62,10 @@ pub(super) struct Specialisation {
     non_finite: AtomicU64,
     /// The number of further runs of the tape that record marks and places.
     detailed_runs: AtomicU32,
+    /// True if the budget has enough for such a run.
+    may_profile: AtomicBool,
+    /// True while a compilation makes the recorded graph: then calls do not wait for the profile.
+    is_emitting: AtomicBool,
 }
 
 /// The number of misses in a row after which a kernel backs off.
@@ -77,18 +79,20 @@ const MARKED_RUNS: u32 = 64;
 const MAX_BACK_OFF: u32 = 64;
 
 impl Specialisation {
-    pub(super) fn new(active: usize, inactive: usize) -> Self {
+    pub(super) fn new(active: usize, inactive: usize, hotness: Hotness) -> Self {
         Specialisation {
             active,
             inactive,
             kernels: Default::default(),
-            profile: Mutex::new(Profile::new(active, inactive)),
+            profile: Mutex::new(Profile::new(active, inactive, hotness)),
             compiled: Condvar::new(),
             tape_calls: AtomicU64::new(0),
             kernel_calls: AtomicU64::new(0),
             fallbacks: AtomicU64::new(0),
             non_finite: AtomicU64::new(0),
             detailed_runs: AtomicU32::new(CAPTURED_RUNS + MARKED_RUNS),
+            may_profile: AtomicBool::new(hotness != Hotness::TapeOnly),
+            is_emitting: AtomicBool::new(false),
         }
     }
 
@@ -119,8 +123,12 @@ impl Specialisation {
     /// recorded on paths that may be new: in the first runs, in runs soon after a new path, and
     /// after a side exit.
     ///
-    /// The path of an untracked run is not merged; if it is new, later runs are tracked.
+    /// The path of an untracked run is not merged; if it is new, later runs are tracked. Without
+    /// budget all runs are untracked.
     pub(super) fn detail(&self) -> Detail {
+        if !self.may_profile.load(Ordering::Relaxed) {
+            return Detail::Untracked;
+        }
         let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
         let has_kernel = || self.kernels.iter().any(|kernel| kernel.load().is_some());
         if detailed_runs > MARKED_RUNS || has_kernel() {
@@ -145,10 +153,17 @@ impl Specialisation {
         // Concurrent calls may count as one, which is harmless.
         let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
         self.detailed_runs.store(detailed_runs.saturating_sub(1), Ordering::Relaxed);
+        if options.background && self.is_emitting.load(Ordering::Relaxed) {
+            return;
+        }
         let mut profile = self.lock();
         profile.longest = profile.longest.max(trace.events.len());
         profile.taped_events += trace.events.len() as u64;
         profile.requested[purpose as usize] = true;
+        profile.budget.earn(trace.events.len(), self.kernel_calls.load(Ordering::Relaxed));
+        if !trace.is_untracked() {
+            profile.budget.spend_detail(trace.detail_work());
+        }
         if trace.is_untracked() {
             if profile.note_untracked(trace) {
                 self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
@@ -159,13 +174,15 @@ impl Specialisation {
             // A known path is compared with the graph now and then, to detect functions that
             // depend on hidden state.
             let is_due = path.count.is_power_of_two() || is_checked(before);
-            if is_due && !profile.divergent {
+            let work = profile.traces.work_to_add(trace.events.len());
+            if is_due && profile.is_open() && profile.budget.credit() >= work {
                 self.merge(&mut profile, (trace, inputs), options);
             }
+            if let Some(exit) = exit {
+                profile.note_side_exit(trace, exit);
+            }
         }
-        if let Some(exit) = exit {
-            profile.note_side_exit(trace, exit);
-        }
+        self.may_profile.store(profile.may_profile(), Ordering::Relaxed);
         if profile.is_hot(purpose, options) {
             self.start_compiling(profile, options);
         }
@@ -179,12 +196,21 @@ impl Specialisation {
     ) {
         let limits = MergeLimits { paths: options.limits.paths, nodes: options.limits.nodes };
         let generation = profile.traces.generation();
+        let work = profile.traces.work();
+        profile.traces.allow_work(profile.budget.credit());
         let merged = profile.traces.merge(trace, limits);
+        profile.budget.spend(profile.traces.work() - work);
         if profile.traces.generation() != generation {
             // A region turned out not to be mergeable, and the graph was built anew.
             profile.traced_paths.clear();
             profile.untracked.clear();
             self.withdraw(profile);
+        }
+        let limit = options.limits.profile_bytes;
+        if !matches!(merged, Ok(MergeOutcome::Known)) && profile.traces.bytes() > limit {
+            profile.budget.give_up();
+            profile.is_full = true;
+            profile.refuse(Refusal::ProfileTooLarge { limit });
         }
         match merged {
             Ok(MergeOutcome::Known) => {}
@@ -199,6 +225,7 @@ impl Specialisation {
                     profile.divergent = true;
                     self.withdraw(profile);
                 }
+                profile.budget.give_up();
                 profile.refuse(error.into());
             }
         }
@@ -215,6 +242,20 @@ impl Specialisation {
         self.kernels[purpose as usize].store(Some(Arc::new(installed)));
     }
 
+    /// Calls `make` on the profile, while calls on the tape are not merged.
+    pub(super) fn without_merging<T>(&self, make: impl FnOnce(&mut Profile) -> T) -> T {
+        /// Ends the state also if `make` panics.
+        struct Emitting<'a>(&'a AtomicBool);
+        impl Drop for Emitting<'_> {
+            fn drop(&mut self) {
+                self.0.store(false, Ordering::Relaxed);
+            }
+        }
+        self.is_emitting.store(true, Ordering::Relaxed);
+        let _emitting = Emitting(&self.is_emitting);
+        make(&mut self.lock())
+    }
+
     /// Wakes the threads that wait for the end of a compilation.
     pub(super) fn end_compiling(&self) {
         self.lock().compiling = false;
@@ -223,7 +264,7 @@ impl Specialisation {
 
     fn start_compiling(self: &Arc<Self>, profile: MutexGuard<'_, Profile>, options: &Options) {
         let job = Job::start(self, profile, |profile| profile.requested);
-        if !options.background {
+        if !options.background || options.hotness == Hotness::FirstCall {
             job.run(options);
             return;
         }

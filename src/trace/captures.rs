@@ -52,6 +52,11 @@ impl Captures {
         self.operands.extend_from_slice(operands);
     }
 
+    /// The number of captures and of their values.
+    pub(super) fn size(&self) -> usize {
+        self.captures.len() + self.operands.len()
+    }
+
     pub(super) fn get(&self, event: usize) -> Option<(u64, &[Operand])> {
         self.nth(event, 0)
     }

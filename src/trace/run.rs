@@ -3,6 +3,10 @@
 use super::captures::Captures;
 use super::{Events, Operand};
 
+/// The work of recording the site of an event, and of capturing a live-in value, in events.
+const DETAIL_WORK: usize = 2;
+const CAPTURE_WORK: usize = 4;
+
 /// The tape of one recorded run. For an example see [`Tracer::run`](super::Tracer::run).
 #[derive(Clone, Copy, Debug)]
 pub struct Trace<'a> {
@@ -58,6 +62,12 @@ impl Trace<'_> {
     /// [`Detail::Untracked`](super::Detail::Untracked).
     pub fn is_untracked(&self) -> bool {
         self.events.is_untracked()
+    }
+
+    /// The additional work of recording marks, sites and captures, in events.
+    pub(crate) fn detail_work(&self) -> u64 {
+        let (events, captured) = (self.events.len(), self.captures.size());
+        (DETAIL_WORK * events + CAPTURE_WORK * captured) as u64
     }
 
     /// The value that the function returned. For an example see

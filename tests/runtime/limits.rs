@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::common::served::{NUMERICS, Pair, Served, limits, manual};
 use phigrad::internals::Tuning;
 use phigrad::report::MergeError;
-use phigrad::{Numerics, Refusal, Var};
+use phigrad::{Limits, Numerics, Refusal, Tape, Var};
 
 /// One path for each integer part.
 fn stairs(x: &[Var]) -> Var {
@@ -239,4 +239,24 @@ fn kernels_are_right_however_many_steps_are_simplified_together() {
             assert_eq!(pair.check(&x), Served::Kernel, "{simplified} {x:?}");
         }
     }
+}
+
+#[test]
+fn beyond_the_bytes_of_a_profile_no_path_is_added() {
+    let steps = |x: &[Var]| {
+        let mut y = x[0];
+        while y > 1.0 {
+            y *= 0.5;
+        }
+        y
+    };
+    let mut limits = Limits::default();
+    limits.profile_bytes = 2000;
+    let f = Tape::builder().hot_threshold(u32::MAX).limits(limits).record(steps);
+    for trips in 0..40 {
+        assert_eq!(f.grad(&[1.5 * f64::from(trips).exp2()]).unwrap(), [0.5f64.powi(trips + 1)]);
+    }
+    let report = f.report();
+    assert!(report.paths < 30, "{report}");
+    assert_eq!(report.refusals, [Refusal::ProfileTooLarge { limit: 2000 }]);
 }

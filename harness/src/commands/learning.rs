@@ -141,7 +141,7 @@ fn row(program: Typical, calls: usize) -> Result<Row, Error> {
     })
 }
 
-/// Runs of the tape from which nothing is learnt.
+/// Runs of the tape that are not merged.
 #[derive(Default)]
 struct Bare {
     tracer: Tracer,
