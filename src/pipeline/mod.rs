@@ -9,7 +9,7 @@ mod passes;
 mod purpose;
 mod refusal;
 
-pub(crate) use options::{Hotness, Options};
+pub(crate) use options::{Audit, Hotness, Options};
 pub use options::{Limits, LoopForm, Numerics, Tuning};
 pub(crate) use passes::{Coarsened, Primal, Recording, coarsen, primal, with_simple_branches};
 pub use purpose::Purpose;

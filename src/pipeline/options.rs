@@ -129,11 +129,12 @@ pub struct Limits {
     /// The largest number of paths that is compiled; by default 64. The tape serves calls on
     /// further paths.
     pub paths: usize,
-    /// The largest size of the recorded paths of one length of input, in bytes; by default 256
-    /// mebibytes. Beyond it no path is added.
+    /// The largest size of the recorded paths of a function, in bytes; by default 256 mebibytes.
+    /// Beyond it no path is added.
     pub profile_bytes: usize,
-    /// The largest number of input lengths that is recorded; by default 8. The tape serves calls
-    /// with further lengths.
+    /// The largest number of input lengths that is recorded at the same time; by default 64. The
+    /// tape serves calls with further lengths, until one of them is called so often that it takes
+    /// the place of the least used.
     pub specialisations: usize,
 }
 
@@ -146,7 +147,7 @@ impl Default for Limits {
             saved_values: 1 << 22,
             paths: 64,
             profile_bytes: 1 << 28,
-            specialisations: 8,
+            specialisations: 64,
         }
     }
 }
@@ -167,10 +168,32 @@ pub(crate) enum Hotness {
 }
 
 impl Hotness {
-    /// Tests whether the cost of profiling is bounded by that of calls. It is not if the user
-    /// accepts slow calls for a kernel.
+    /// Tests whether the cost of profiling is bounded by that of calls. It is not where the user
+    /// says when kernels are made.
     pub(crate) fn bounds_profiling(self) -> bool {
-        matches!(self, Hotness::Measured | Hotness::Calls(_))
+        self == Hotness::Measured
+    }
+}
+
+/// The kernel calls that the tape repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audit {
+    /// Those whose numbers are powers of two, from 64 on.
+    Growing,
+    /// Each one whose number is a multiple of this.
+    Every(u32),
+    Never,
+}
+
+impl Audit {
+    /// Tests whether kernel call number `call` is repeated.
+    #[inline]
+    pub(crate) fn includes(self, call: u64) -> bool {
+        match self {
+            Audit::Growing => call.is_power_of_two() && call >= 64,
+            Audit::Every(every) => call.is_multiple_of(u64::from(every)),
+            Audit::Never => false,
+        }
     }
 }
 
@@ -178,6 +201,7 @@ impl Hotness {
 pub(crate) struct Options {
     pub(crate) hotness: Hotness,
     pub(crate) background: bool,
+    pub(crate) audit: Audit,
     pub(crate) numerics: Numerics,
     pub(crate) limits: Limits,
     pub(crate) phi_calculus: bool,

@@ -2,13 +2,14 @@
 //! tape.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
+use super::lengths::OtherLengths;
 use super::profile::{ExitReason, KernelExit};
 use super::report::Report;
 use super::specialisation::Specialisation;
@@ -16,17 +17,20 @@ use crate::jit::RunError;
 use crate::pipeline::Recording;
 use crate::pipeline::{Numerics, Options};
 use crate::pipeline::{Purpose, Refusal};
-use crate::trace::{Adjoints, Detail, Inputs, Site, Tracer, Var, sweep};
+use crate::trace::{Adjoints, Detail, Inputs, Site, Trace, Tracer, Var, sweep};
 
 /// All of a recorded function but the function itself.
 pub(super) struct Core {
     options: Options,
     created_at: Site,
-    /// The number of calls with a length of input that has no specialisation.
+    /// The number of calls with a length of input that had no specialisation.
     unspecialised_calls: AtomicU64,
+    /// In the order of their lengths.
     specialisations: ArcSwap<SmallVec<[Arc<Specialisation>; 2]>>,
-    /// Locked to add a specialisation.
-    adding: Mutex<()>,
+    /// The lengths without a specialisation; locked to add one.
+    others: Mutex<OtherLengths>,
+    /// The bytes of all recorded paths.
+    profile_bytes: Arc<AtomicUsize>,
     /// Buffers of earlier tape calls.
     workspaces: Mutex<Vec<Workspace>>,
 }
@@ -59,7 +63,8 @@ impl Core {
             created_at,
             unspecialised_calls: AtomicU64::new(0),
             specialisations: ArcSwap::default(),
-            adding: Mutex::new(()),
+            others: Mutex::default(),
+            profile_bytes: Arc::default(),
             workspaces: Mutex::new(Vec::new()),
         }
     }
@@ -80,7 +85,8 @@ impl Core {
         let mut exit = None;
         if let Some(specialisation) = find(&self.specialisations.load(), inputs) {
             match run_kernel(specialisation, inputs, purpose, gradient) {
-                Some(Ok(value)) => return Ok(value),
+                Some(Ok((value, call))) if !self.options.audit.includes(call) => return Ok(value),
+                Some(Ok(_)) => return self.audit(f, specialisation, inputs, purpose, gradient),
                 Some(Err(reason)) => {
                     specialisation.fell_back(reason);
                     exit = Some(reason);
@@ -101,31 +107,72 @@ impl Core {
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
         let specialisation = self.specialisation(inputs);
-        let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
-        let limit = self.options.limits.trace_events;
-        let Workspace { tracer, adjoints } = &mut workspace;
         // A call without a specialisation is not merged.
         let detail = specialisation.as_ref().map_or(Detail::Untracked, |one| one.detail());
+        self.on_tape(f, inputs, detail, |trace, adjoints| {
+            if purpose != Purpose::Value {
+                gradient.copy_from_slice(sweep(trace, adjoints));
+            }
+            match &specialisation {
+                Some(specialisation) => {
+                    specialisation.record((trace, inputs), purpose, exit, &self.options);
+                }
+                None => _ = self.unspecialised_calls.fetch_add(1, Ordering::Relaxed),
+            }
+        })
+    }
+
+    /// Repeats a kernel call on the tape and compares the run with the recorded paths. The tape's
+    /// answer is the result: it is right also if the kernel is not.
+    #[cold]
+    #[inline(never)]
+    fn audit(
+        &self,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        specialisation: &Specialisation,
+        inputs: Inputs<'_>,
+        purpose: Purpose,
+        gradient: &mut [f64],
+    ) -> Result<f64, Error> {
+        self.on_tape(f, inputs, Detail::Marks, |trace, adjoints| {
+            if purpose != Purpose::Value {
+                gradient.copy_from_slice(sweep(trace, adjoints));
+            }
+            specialisation.audit((trace, inputs), &self.options);
+        })
+    }
+
+    /// Runs `f` on the tape with this detail, and `then`; returns the value.
+    fn on_tape(
+        &self,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        inputs: Inputs<'_>,
+        detail: Detail,
+        then: impl FnOnce(&Trace<'_>, &mut Adjoints),
+    ) -> Result<f64, Error> {
+        let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
+        let Workspace { tracer, adjoints } = &mut workspace;
         // Marks change the order in which adjoints are added up, so with exact numerics they are
         // always recorded.
         tracer.detail(match self.options.numerics {
             Numerics::Exact => detail.max(Detail::Marks),
             Numerics::Real => detail,
         });
+        let limit = self.options.limits.trace_events;
         let result = tracer.run(f, inputs, limit, self.created_at).map(|trace| {
-            if purpose != Purpose::Value {
-                gradient.copy_from_slice(sweep(&trace, adjoints));
-            }
-            match specialisation {
-                Some(specialisation) => {
-                    specialisation.record((&trace, inputs), purpose, exit, &self.options);
-                }
-                None => _ = self.unspecialised_calls.fetch_add(1, Ordering::Relaxed),
-            }
+            then(&trace, adjoints);
             trace.value()
         });
         self.lock_workspaces().push(workspace);
         result.map_err(|error| Kind::Trace(error).into())
+    }
+
+    /// Forgets all that was recorded, and all kernels.
+    pub(super) fn invalidate(&self) {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        *others = OtherLengths::default();
+        self.specialisations.store(Arc::default());
+        self.unspecialised_calls.store(0, Ordering::Relaxed);
     }
 
     /// Compiles everything recorded so far.
@@ -138,7 +185,8 @@ impl Core {
                 Err(refusal) => refused = refused.or(Some(refusal)),
             }
         }
-        if refused.is_none() && !compiled && self.unspecialised_calls.load(Ordering::Relaxed) > 0 {
+        // A length that was called and has no specialisation.
+        if refused.is_none() && self.unspecialised_calls.load(Ordering::Relaxed) > 0 {
             let limit = self.options.limits.specialisations;
             refused = Some(Refusal::TooManyLengths { limit });
         }
@@ -155,6 +203,9 @@ impl Core {
         for specialisation in specialisations.iter() {
             specialisation.report(&mut report, &self.options);
         }
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        report.tape_calls += others.replaced_calls.0;
+        report.kernel_calls += others.replaced_calls.1;
         let unspecialised_calls = self.unspecialised_calls.load(Ordering::Relaxed);
         if unspecialised_calls > 0 {
             report.tape_calls += unspecialised_calls;
@@ -186,21 +237,26 @@ impl Core {
         if let Some(found) = find(&self.specialisations.load(), inputs) {
             return Some(Arc::clone(found));
         }
-        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.specialisations.load_full();
-        if let Some(found) = find(&known, inputs) {
-            return Some(Arc::clone(found));
-        }
-        if known.len() >= self.options.limits.specialisations {
-            return None;
-        }
-        let new = Arc::new(Specialisation::new(
-            inputs.active.len(),
-            inputs.inactive.len(),
-            self.options.hotness,
-        ));
+        let Err(at) = position(&known, inputs) else {
+            return find(&known, inputs).map(Arc::clone);
+        };
+        let length = (inputs.active.len(), inputs.inactive.len());
         let mut all = SmallVec::clone(&known);
-        all.push(Arc::clone(&new));
+        let at = if known.len() < self.options.limits.specialisations {
+            at
+        } else {
+            let replaced = others.replaced(length, &known)?;
+            let (tape, kernel) = all.remove(replaced).served_calls();
+            others.replaced_calls.0 += tape;
+            others.replaced_calls.1 += kernel;
+            at - usize::from(replaced < at)
+        };
+        let new =
+            Specialisation::new(length, self.options.hotness, Arc::clone(&self.profile_bytes));
+        let new = Arc::new(new);
+        all.insert(at, Arc::clone(&new));
         self.specialisations.store(Arc::new(all));
         Some(new)
     }
@@ -215,17 +271,23 @@ fn find<'a>(
     specialisations: &'a [Arc<Specialisation>],
     inputs: Inputs<'_>,
 ) -> Option<&'a Arc<Specialisation>> {
-    let (active, inactive) = (inputs.active.len(), inputs.inactive.len());
-    specialisations.iter().find(|s| s.active == active && s.inactive == inactive)
+    position(specialisations, inputs).ok().map(|at| &specialisations[at])
 }
 
-/// Runs the kernel, unless there is none or it backs off. Writes to `gradient` on success only.
+/// The position of the specialisation for the lengths of `inputs`, or that of a new one.
+fn position(specialisations: &[Arc<Specialisation>], inputs: Inputs<'_>) -> Result<usize, usize> {
+    let length = (inputs.active.len(), inputs.inactive.len());
+    specialisations.binary_search_by_key(&length, |one| (one.active, one.inactive))
+}
+
+/// Runs the kernel, unless there is none or it backs off; returns the value and the number of the
+/// call. Writes to `gradient` on success only.
 fn run_kernel(
     specialisation: &Specialisation,
     inputs: Inputs<'_>,
     purpose: Purpose,
     gradient: &mut [f64],
-) -> Option<Result<f64, KernelExit>> {
+) -> Option<Result<(f64, u64), KernelExit>> {
     let installed = specialisation.kernel(purpose);
     let installed = installed.as_deref()?;
     if installed.is_backing_off() {
@@ -247,8 +309,8 @@ fn run_kernel(
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(&outputs[..gradient.len()]);
             }
-            specialisation.served(installed);
-            Ok(outputs.last().copied().unwrap_or(f64::NAN))
+            let call = specialisation.served(installed);
+            Ok((outputs.last().copied().unwrap_or(f64::NAN), call))
         }
     };
     let result = result.map_err(|reason| {

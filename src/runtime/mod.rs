@@ -15,6 +15,7 @@ mod budget;
 mod core;
 mod error;
 mod job;
+mod lengths;
 mod options;
 mod profile;
 mod recorded;

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::recorded::{Recorded, RecordedWith};
-use crate::pipeline::{Hotness, Limits, Numerics, Options, Tuning};
+use crate::pipeline::{Audit, Hotness, Limits, Numerics, Options, Tuning};
 use crate::trace::Var;
 
 /// Records functions with other options than [`Tape::record`](crate::Tape::record).
@@ -101,6 +101,40 @@ impl TapeBuilder {
     #[must_use]
     pub fn tape_only(mut self) -> Self {
         self.options.hotness = Hotness::TapeOnly;
+        self
+    }
+
+    /// Repeats each `every`-th kernel call on the tape, 0 for none, and compares the steps and
+    /// constants of the run with those that were recorded. A function that differs depends on state
+    /// that is no input: its kernels are discarded, and the report names the place.
+    ///
+    /// By default the kernel calls number 64, 128, 256 and so on are repeated. For state that
+    /// changes at a known time there is [`Recorded::invalidate`](crate::Recorded::invalidate).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    /// use std::rc::Rc;
+    ///
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let scale = Rc::new(Cell::new(1.0));
+    /// let read = Rc::clone(&scale);
+    /// let f = Tape::builder().audit(1).record(move |x: &[Var]| x[0] * read.get());
+    /// f.grad(&[3.0])?;
+    /// f.compile()?;
+    /// scale.set(-1.0);
+    /// assert_eq!(f.grad(&[3.0])?, [-1.0]);
+    /// assert!(f.report().refusals[0].to_string().contains("it depends on state"));
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[must_use]
+    pub fn audit(mut self, every: u32) -> Self {
+        self.options.audit = match every {
+            0 => Audit::Never,
+            _ => Audit::Every(every),
+        };
         self
     }
 
@@ -233,6 +267,7 @@ impl Default for TapeBuilder {
         let (numerics, limits) = (Numerics::default(), Limits::default());
         let options = Options {
             hotness: Hotness::Measured,
+            audit: Audit::Growing,
             background: true,
             numerics,
             limits,

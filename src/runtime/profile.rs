@@ -41,6 +41,8 @@ pub(super) enum ExitReason {
 pub(super) struct Profile {
     pub(super) traces: MergedTraces,
     pub(super) budget: Budget,
+    /// The size of the recorded paths when it was last counted.
+    pub(super) bytes: usize,
     /// The paths taken on the tape, by the signature of the trace.
     pub(super) traced_paths: HashMap<u64, TracedPath>,
     /// The signatures of untracked runs.
@@ -113,6 +115,7 @@ impl Profile {
     pub(super) fn new(active: usize, inactive: usize, hotness: Hotness) -> Self {
         Profile {
             traces: MergedTraces::new(active, inactive),
+            bytes: 0,
             budget: Budget::new(hotness.bounds_profiling()),
             traced_paths: HashMap::new(),
             // Allocated here, so that the first untracked runs do not allocate.

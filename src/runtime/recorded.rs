@@ -277,8 +277,9 @@ macro_rules! recorded {
             ///
             /// # Errors
             ///
-            /// When no call has been made yet, or when no kernel can be made; the
-            /// error gives the reason ([`Error::is_refused`]). The tape still serves.
+            /// When no call has been made yet, when no kernel can be made, or when a length of
+            /// input that was called gets none; the error gives the reason
+            /// ([`Error::is_refused`]). The tape still serves.
             ///
             /// # Examples
             ///
@@ -295,6 +296,32 @@ macro_rules! recorded {
             /// ```
             pub fn compile(&self) -> Result<(), Error> {
                 self.core.compile()
+            }
+
+            /// Forgets all recorded paths and kernels: for a function that reads state besides its
+            /// inputs, after that state has changed. Later calls record anew, and the report
+            /// begins anew.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use std::cell::Cell;
+            /// use std::rc::Rc;
+            ///
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let scale = Rc::new(Cell::new(1.0));
+            /// let read = Rc::clone(&scale);
+            /// let f = Tape::record(move |x: &[Var]| x[0] * read.get());
+            /// f.grad(&[3.0])?;
+            /// f.compile()?;
+            /// scale.set(-1.0);
+            /// f.invalidate();
+            /// assert_eq!(f.grad(&[3.0])?, [-1.0]);
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
+            pub fn invalidate(&self) {
+                self.core.invalidate();
             }
 
             /// The calls, paths, kernels and refusals so far; see [`Report`].

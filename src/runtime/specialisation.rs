@@ -1,7 +1,7 @@
 //! A specialisation: the calls with one length of input. Merges their paths, has kernels compiled
 //! when they are due, and counts who served.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
@@ -66,6 +66,10 @@ pub(super) struct Specialisation {
     may_profile: AtomicBool,
     /// True while a compilation makes the recorded graph: then calls do not wait for the profile.
     is_emitting: AtomicBool,
+    /// The number of calls that no longer count as recent.
+    old_calls: AtomicU64,
+    /// The bytes of all recorded paths of the function.
+    profile_bytes: Arc<AtomicUsize>,
 }
 
 /// The number of misses in a row after which a kernel backs off.
@@ -79,7 +83,13 @@ const MARKED_RUNS: u32 = 64;
 const MAX_BACK_OFF: u32 = 64;
 
 impl Specialisation {
-    pub(super) fn new(active: usize, inactive: usize, hotness: Hotness) -> Self {
+    /// For this length of input; `profile_bytes` counts the bytes of all recorded paths of the
+    /// function.
+    pub(super) fn new(
+        (active, inactive): (usize, usize),
+        hotness: Hotness,
+        profile_bytes: Arc<AtomicUsize>,
+    ) -> Self {
         Specialisation {
             active,
             inactive,
@@ -93,6 +103,8 @@ impl Specialisation {
             detailed_runs: AtomicU32::new(CAPTURED_RUNS + MARKED_RUNS),
             may_profile: AtomicBool::new(hotness != Hotness::TapeOnly),
             is_emitting: AtomicBool::new(false),
+            old_calls: AtomicU64::new(0),
+            profile_bytes,
         }
     }
 
@@ -101,11 +113,20 @@ impl Specialisation {
         self.kernels[purpose as usize].load()
     }
 
-    /// Counts a call that a kernel served.
-    pub(super) fn served(&self, installed: &Installed) {
-        self.kernel_calls.fetch_add(1, Ordering::Relaxed);
+    /// Counts a call that a kernel served. Returns its number, from 1.
+    pub(super) fn served(&self, installed: &Installed) -> u64 {
+        let call = self.kernel_calls.fetch_add(1, Ordering::Relaxed) + 1;
         if installed.misses.load(Ordering::Relaxed) > 0 {
             installed.misses.store(0, Ordering::Relaxed);
+        }
+        call
+    }
+
+    /// Compares a run on the tape that repeats a kernel call with the recorded paths.
+    pub(super) fn audit(&self, (trace, inputs): (&Trace<'_>, Inputs<'_>), options: &Options) {
+        let mut profile = self.lock();
+        if !profile.divergent {
+            self.merge(&mut profile, (trace, inputs), options);
         }
     }
 
@@ -207,7 +228,7 @@ impl Specialisation {
             self.withdraw(profile);
         }
         let limit = options.limits.profile_bytes;
-        if !matches!(merged, Ok(MergeOutcome::Known)) && profile.traces.bytes() > limit {
+        if !matches!(merged, Ok(MergeOutcome::Known)) && self.count_bytes(profile) > limit {
             profile.budget.give_up();
             profile.is_full = true;
             profile.refuse(Refusal::ProfileTooLarge { limit });
@@ -229,6 +250,14 @@ impl Specialisation {
                 profile.refuse(error.into());
             }
         }
+    }
+
+    /// Updates the bytes of recorded paths. Returns those of the function.
+    fn count_bytes(&self, profile: &mut Profile) -> usize {
+        let bytes = profile.traces.bytes();
+        let before = core::mem::replace(&mut profile.bytes, bytes);
+        self.profile_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.profile_bytes.fetch_sub(before, Ordering::Relaxed) - before
     }
 
     /// Discards all kernels.
@@ -346,14 +375,37 @@ impl Specialisation {
         Ok(Some(Recording { graph, paths, options: *options }))
     }
 
+    /// The number of recent calls.
+    pub(super) fn recent_calls(&self) -> u64 {
+        self.calls().saturating_sub(self.old_calls.load(Ordering::Relaxed))
+    }
+
+    /// Makes half of the recent calls old ones.
+    pub(super) fn age(&self) {
+        self.old_calls.fetch_add(self.recent_calls() / 2, Ordering::Relaxed);
+    }
+
     /// The number of calls.
     pub(super) fn calls(&self) -> u64 {
-        self.tape_calls.load(Ordering::Relaxed) + self.kernel_calls.load(Ordering::Relaxed)
+        let (tape, kernel) = self.served_calls();
+        tape + kernel
+    }
+
+    /// The numbers of calls that the tape and kernels served.
+    pub(super) fn served_calls(&self) -> (u64, u64) {
+        (self.tape_calls.load(Ordering::Relaxed), self.kernel_calls.load(Ordering::Relaxed))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Profile> {
         // No user code runs under the lock, and each step leaves it consistent.
         self.profile.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Specialisation {
+    fn drop(&mut self) {
+        let bytes = self.lock().bytes;
+        self.profile_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 

@@ -100,12 +100,33 @@ fn a_run_longer_than_the_limit_is_an_error_with_the_place() {
 fn more_lengths_than_the_limit_are_served_by_the_tape() {
     let builder = manual(Numerics::Exact).limits(limits(|limits| limits.specialisations = 2));
     let f = builder.record(|x: &[Var]| x.iter().map(|v| v.sin()).sum());
-    for length in [1, 2, 3, 4, 1, 2, 3, 4] {
+    for (index, length) in [1, 2, 3, 4, 1, 2, 3, 4].into_iter().enumerate() {
         assert_eq!(f.grad(&vec![0.0; length]).unwrap(), vec![1.0; length]);
-        f.compile().unwrap();
+        // Some lengths that were called are not served.
+        assert_eq!(f.compile().is_err_and(|error| error.is_refused()), index >= 2, "{length}");
     }
     assert_eq!(f.report().kernel_calls, 2);
     assert_eq!(f.report().paths, 2);
+}
+
+#[test]
+fn a_length_that_is_called_often_replaces_the_least_used() {
+    let builder = manual(Numerics::Exact).limits(limits(|limits| limits.specialisations = 2));
+    let f = builder.record(|x: &[Var]| x.iter().map(|v| v.sin()).sum());
+    let call = |length: usize, calls: usize| {
+        let before = f.report().kernel_calls;
+        for _ in 0..calls {
+            assert_eq!(f.grad(&vec![0.0; length]).unwrap(), vec![1.0; length]);
+        }
+        f.report().kernel_calls - before
+    };
+    (call(1, 100), call(2, 10));
+    f.compile().unwrap();
+    assert_eq!((call(1, 100), call(2, 10)), (100, 10));
+    // It is called twice as often as length 2.
+    assert_eq!(call(3, 60), 0);
+    _ = f.compile();
+    assert_eq!((call(1, 10), call(2, 1), call(3, 10)), (10, 0, 10));
 }
 
 #[test]
@@ -259,4 +280,33 @@ fn beyond_the_bytes_of_a_profile_no_path_is_added() {
     let report = f.report();
     assert!(report.paths < 30, "{report}");
     assert_eq!(report.refusals, [Refusal::ProfileTooLarge { limit: 2000 }]);
+}
+
+#[test]
+fn state_that_changes_is_noticed_by_repeating_kernel_calls() {
+    let scale = Cell::new(1.0);
+    let f = Tape::record(|x: &[Var]| x[0] * x[0] * scale.get());
+    f.grad(&[1.5]).unwrap();
+    f.compile().unwrap();
+    for _ in 0..500 {
+        f.grad(&[1.5]).unwrap();
+    }
+    scale.set(-1.0);
+    let stale = (0..500).filter(|_| f.grad(&[1.5]).unwrap() != [-3.0]).count();
+    assert!(stale < 20, "{stale}");
+    let report = f.report();
+    assert!(
+        matches!(report.refusals[..], [Refusal::Path(MergeError::Divergent { .. })]),
+        "{report}"
+    );
+    // Without repetition nothing tells, and after invalidation nothing is stale.
+    scale.set(1.0);
+    let f = Tape::builder().audit(0).record(|x: &[Var]| x[0] * x[0] * scale.get());
+    f.grad(&[1.5]).unwrap();
+    f.compile().unwrap();
+    scale.set(-1.0);
+    assert!((0..500).all(|_| f.grad(&[1.5]).unwrap() == [3.0]));
+    f.invalidate();
+    assert_eq!(f.grad(&[1.5]).unwrap(), [-3.0]);
+    assert_eq!((f.report().tape_calls, f.report().kernel_calls), (1, 0));
 }

@@ -1,0 +1,56 @@
+//! Lengths of input without a specialisation, and the choice of the specialisation that one of them
+//! replaces.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use super::specialisation::Specialisation;
+
+/// The number of calls without a specialisation after which all counts are halved, so that old
+/// calls count less.
+const CALLS_PER_AGE: u64 = 1024;
+/// The number of calls before which a length replaces none.
+const LEAST_CALLS: u64 = 16;
+/// The largest number of lengths that are counted; then counting starts again.
+const MAX_COUNTED: usize = 1024;
+
+/// The recent calls of lengths without a specialisation.
+#[derive(Debug, Default)]
+pub(super) struct OtherLengths {
+    counts: HashMap<(usize, usize), u64>,
+    /// The number of calls since the counts were halved.
+    calls: u64,
+    /// The calls that replaced specialisations served from the tape and by kernels.
+    pub(super) replaced_calls: (u64, u64),
+}
+
+impl OtherLengths {
+    /// Counts a call with this length. Returns the position of the specialisation that it replaces:
+    /// the least used one, if that has been called half as often.
+    pub(super) fn replaced(
+        &mut self,
+        length: (usize, usize),
+        specialisations: &[Arc<Specialisation>],
+    ) -> Option<usize> {
+        self.calls += 1;
+        if self.calls >= CALLS_PER_AGE {
+            self.calls = 0;
+            specialisations.iter().for_each(|one| one.age());
+            self.counts.values_mut().for_each(|count| *count /= 2);
+            self.counts.retain(|_, count| *count > 0);
+        }
+        if self.counts.len() >= MAX_COUNTED {
+            self.counts.clear();
+        }
+        let count = self.counts.entry(length).or_insert(0);
+        *count += 1;
+        let recent = specialisations.iter().map(|one| one.recent_calls()).enumerate();
+        let (least, calls) = recent.min_by_key(|&(_, calls)| calls)?;
+        if *count < LEAST_CALLS || *count < calls.saturating_mul(2) {
+            return None;
+        }
+        self.counts.remove(&length);
+        Some(least)
+    }
+}
