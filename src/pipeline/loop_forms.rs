@@ -126,18 +126,16 @@ pub(super) fn expand_short_loops(graph: Graph, state: &mut PrimalState<'_>) -> G
     graph
 }
 
-/// `graph` with its short loops as straight-line code, and false. If that code is large, or
-/// short loops have data-dependent exits, the `recorded` graph with long loops alone may cost
-/// less; then returns that, and true.
+/// `graph` with its short loops as straight-line code, and false. If short loops have
+/// data-dependent exits, the `recorded` graph with long loops alone may cost less; then returns
+/// that, and true.
 fn expanded(graph: Graph, recorded: &Graph) -> (Graph, bool) {
-    /// The size of code from which on the costs are compared.
-    const LARGE: u64 = 1 << 12;
     let ShortLoops { loops, others, steps } = cost::short_loops(&graph);
     let straight = |graph: Graph| match expand(&graph, &loops) {
         Some(straight) => simplify(&straight, Folding::Real),
         None => graph,
     };
-    if !others && steps <= LARGE {
+    if !others {
         return (straight(graph), false);
     }
     let long = with_loops(recorded, LONG_LOOPS);

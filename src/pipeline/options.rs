@@ -48,7 +48,7 @@ pub enum LoopForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// The approximate largest number of steps of a graph that are compiled together; by default
-    /// 512. Values that are live from one such segment to another go through memory, but the
+    /// 4,096. Values that are live from one such segment to another go through memory, but the
     /// time to compile a segment grows faster than its size. `phigrad-bench soi` measures both.
     pub segment: usize,
     /// True to cut code into segments where few values are live (the default), false to cut at
@@ -71,7 +71,7 @@ impl Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Tuning { segment: 512, reuse_aware: true, simplified: 64, loop_form: None }
+        Tuning { segment: 1 << 12, reuse_aware: true, simplified: 64, loop_form: None }
     }
 }
 
