@@ -3,18 +3,12 @@
 use hashbrown::HashSet;
 
 use super::cost::{self, ShortLoops};
-use super::passes::{Pass, PrimalState, check, run};
+use super::passes::{PrimalState, check};
 use super::{Options, Refusal};
 use crate::diff::reordered;
 use crate::loops::{RerollLimits, expand, fuse, reroll};
 use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, OpenReason, close};
 use crate::ssa::{Block, Folding, Graph, Nest, Region, most_steps, simplify, verify};
-
-/// The passes from the recorded graph to a graph with loops.
-const LOOP_PASSES: [Pass<RerollLimits>; 2] = [
-    Pass { name: "reroll", applies: |_| true, run: |graph, limits| reroll(&graph, *limits) },
-    Pass { name: "fold", applies: |_| true, run: |graph, _| simplify(&graph, Folding::Real) },
-];
 
 /// The limits for loops that are faster than their straight-line code.
 const LONG_LOOPS: RerollLimits = RerollLimits {
@@ -24,8 +18,12 @@ const LONG_LOOPS: RerollLimits = RerollLimits {
 };
 
 /// The recorded graph with the loops that `limits` allow.
-pub(super) fn with_loops(recorded: &Graph, mut limits: RerollLimits) -> Graph {
-    run(&LOOP_PASSES, recorded.clone(), &mut limits)
+pub(super) fn with_loops(recorded: &Graph, limits: RerollLimits) -> Graph {
+    let rolled = reroll(recorded, limits);
+    check("reroll", &rolled);
+    let folded = simplify(&rolled, Folding::Real);
+    check("fold", &folded);
+    folded
 }
 
 /// The recorded graph with those loops whose sweep adds up adjoints in the order of the tape,
