@@ -3,7 +3,7 @@
 use hashbrown::HashSet;
 
 use super::cost::{self, ShortLoops};
-use super::passes::{PrimalState, check};
+use super::passes::{PrimalState, check, with_simple_branches};
 use super::{Options, Refusal};
 use crate::diff::reordered;
 use crate::loops::{RerollLimits, expand, fuse, reroll};
@@ -92,6 +92,7 @@ pub(super) fn close_loops(graph: Graph, state: &mut PrimalState<'_>) -> Graph {
         return graph;
     }
     state.applied = closed.applied;
+    state.closed = state.applied.len();
     closed.graph
 }
 
@@ -112,14 +113,19 @@ pub(super) fn closed_forms(rolled: &Graph, always: bool) -> Closed {
 /// Expands short loops, or returns the recorded graph with long loops alone if that costs less:
 /// then there are no closed forms.
 pub(super) fn expand_short_loops(graph: Graph, state: &mut PrimalState<'_>) -> Graph {
-    let (graph, is_open) = expanded(graph, state.recorded);
+    let (mut graph, is_open) = expanded(graph, state.recorded);
     if is_open {
-        for Applied { at, .. } in state.applied.drain(..) {
+        for Applied { at, .. } in state.applied.drain(..state.closed) {
             if state.open.iter().all(|known: &OpenLoop| known.at != at) {
                 state.open.push(OpenLoop { at, reasons: vec![OpenReason::Cost] });
             }
         }
         state.for_values = None;
+        // Those of branches belong to the other graph.
+        state.applied.clear();
+        if state.closes() {
+            graph = with_simple_branches(graph, &mut state.applied);
+        }
     }
     graph
 }

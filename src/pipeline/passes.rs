@@ -52,12 +52,13 @@ pub(super) fn check(name: &str, graph: &Graph) {
 fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 5] {
     [
         Pass { name: "close", applies: PrimalState::closes, run: close_loops },
-        Pass { name: "expand", applies: PrimalState::expands, run: expand_short_loops },
         Pass {
             name: "branches",
+            // Before expansion, which repeats branches.
             applies: PrimalState::closes,
             run: |graph, state| with_simple_branches(graph, &mut state.applied),
         },
+        Pass { name: "expand", applies: PrimalState::expands, run: expand_short_loops },
         Pass {
             name: "segments",
             applies: PrimalState::is_optimised,
@@ -114,6 +115,8 @@ pub(super) struct PrimalState<'a> {
     pub(super) recorded: &'a Graph,
     /// The formulas of φ-calculus that have been applied.
     pub(super) applied: Vec<Applied>,
+    /// The number of these that close loops; they are first.
+    pub(super) closed: usize,
     /// The loops without a closed form.
     pub(super) open: Vec<OpenLoop>,
     /// The graph for kernels of the value alone, if that is another one.
@@ -123,7 +126,7 @@ pub(super) struct PrimalState<'a> {
 impl<'a> PrimalState<'a> {
     fn new(recorded: &'a Graph, tier: Tier, options: &'a Options, form: Option<LoopForm>) -> Self {
         let (applied, open) = Default::default();
-        PrimalState { options, tier, form, recorded, applied, open, for_values: None }
+        PrimalState { options, tier, form, recorded, applied, closed: 0, open, for_values: None }
     }
 
     fn is_optimised(&self) -> bool {
@@ -131,7 +134,7 @@ impl<'a> PrimalState<'a> {
     }
 
     /// True if loops get closed forms.
-    fn closes(&self) -> bool {
+    pub(super) fn closes(&self) -> bool {
         self.is_optimised()
             && self.options.phi_calculus
             && matches!(self.form, None | Some(LoopForm::Closed))

@@ -7,7 +7,7 @@ mod random;
 use core::ops::Range;
 
 use super::plan::{REGISTERS, Step, plan};
-use super::{RunError, Schedule, schedule, schedule_with_profile};
+use super::{Allocator, RunError, Schedule, schedule, schedule_with_profile};
 use crate::op::Op;
 use crate::random::Random;
 use crate::ssa::{End, Graph, Node, Outcome, block_profile, interpret, parse, verify};
