@@ -89,7 +89,9 @@ fn the_size_of_a_kernel_does_not_grow_with_the_number_of_late_paths() {
         let pair = Pair::new(numerics, chosen);
         let point = |path: u32| -> Vec<f64> {
             let late = |i: usize| if path >> (i % 32) & 1 == 1 { 0.7 } else { 0.2 };
-            (0..200).map(|i| if i < 190 { 0.3 + i as f64 * 1e-3 } else { late(i) }).collect()
+            // Without repetition that would become a loop.
+            let early = |i: usize| if (i * i + i / 3) % 11 < 5 { 0.7 } else { 0.2 };
+            (0..200).map(|i| if i < 190 { early(i) } else { late(i) }).collect()
         };
         for path in (0..32).map(|path| path << 26 | path << 1) {
             pair.kernel.grad(&point(path)).unwrap();
@@ -101,7 +103,7 @@ fn the_size_of_a_kernel_does_not_grow_with_the_number_of_late_paths() {
         let report = pair.kernel.report();
         assert!(report.paths > 16, "{report}");
         for kernel in &report.kernels {
-            assert!(kernel.nodes < 6 * kernel.recorded_nodes, "{kernel:?}");
+            assert!(kernel.nodes < 3 * kernel.recorded_nodes, "{kernel:?}");
         }
     }
 }
