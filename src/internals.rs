@@ -81,5 +81,5 @@ pub mod explain {
     pub use crate::explain::program::program;
 }
 
-pub use crate::pipeline::{LoopForm, Tuning};
+pub use crate::pipeline::{LoopForm, Tier, Tuning};
 pub use crate::random::Random;

@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 use phigrad::{Numerics, Recorded, Tape, Var};
 use serde::Serialize;
 
-use crate::compiled::{failed, gradient_kernel, record, record_open, require_kernel_calls};
+use crate::compiled::{
+    break_even, failed, gradient_kernel, record, record_first_tier, record_open,
+    require_kernel_calls,
+};
 use crate::error::Error;
 use crate::programs::Program;
 use crate::timing::{Contender, Plan, RoundDone, interleave, median};
@@ -48,12 +51,18 @@ pub struct Row {
     pub first_call_ns: f64,
     /// Compiling the gradient kernel.
     pub compile_ns: f64,
-    /// Calls after which compiling has paid; none if the kernel saves nothing.
+    /// Calls after which compiling the first tier has paid; none if its kernel saves nothing.
     pub break_even_calls: Option<f64>,
     /// Size of the gradient kernel.
     pub kernel_bytes: usize,
     /// Largest deviation of value and gradient of tape and kernel.
     pub max_rel_err: f64,
+    /// The gradient by a kernel of the first tier.
+    pub first_tier_ns: f64,
+    /// Compiling that.
+    pub first_tier_compile_ns: f64,
+    /// Calls after which compiling the optimised kernel alone has paid.
+    pub optimised_break_even_calls: Option<f64>,
 }
 
 /// Verifies, then measures the program `P`.
@@ -84,6 +93,14 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
     open.grad_into(x, &mut out).map_err(failed(&subject, "run the tape"))?;
     open.compile().map_err(failed(&subject, "compile"))?;
     let open_before = open.report();
+    let fresh_first = || {
+        let program = Arc::clone(&program);
+        record_first_tier(move |x| program.objective(x))
+    };
+    let first_tier = fresh_first();
+    first_tier.grad_into(x, &mut out).map_err(failed(&subject, "run the tape"))?;
+    first_tier.compile().map_err(failed(&subject, "compile"))?;
+    let first_before = first_tier.report();
 
     let (mut primal_work, mut hand_work) = (program.work(), program.work());
     let mut primal = Contender::new(x, |x| {
@@ -113,6 +130,11 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
         let open = &open;
         move |x| open.grad_into(x, black_box(&mut out))
     });
+    let mut kernel_first = Contender::new(x, {
+        let mut out = out.clone();
+        let first_tier = &first_tier;
+        move |x| first_tier.grad_into(x, black_box(&mut out))
+    });
     let mut kernel_value = Contender::new(x, {
         let mut out = out.clone();
         let in_kernel = &in_kernel;
@@ -127,6 +149,7 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
         &mut tape,
         &mut kernel,
         &mut kernel_no_phi,
+        &mut kernel_first,
         &mut kernel_value,
     ];
     interleave(contenders, plan, round_done).map_err(failed(&subject, "run while measured"))?;
@@ -136,12 +159,18 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
     let calls = kernel.calls() + kernel_value.calls();
     require_kernel_calls(&subject, calls, &before, &after)?;
     require_kernel_calls(&subject, kernel_no_phi.calls(), &open_before, &open.report())?;
+    let first_after = first_tier.report();
+    require_kernel_calls(&subject, kernel_first.calls(), &first_before, &first_after)?;
 
     let newest = gradient_kernel(&after, &subject)?;
-    let mut compile = vec![newest.compile_time.as_secs_f64() * 1e9];
+    let first_tier_compile =
+        gradient_kernel(&first_after, &subject)?.compile_time.as_secs_f64() * 1e9;
+    let (mut compile, mut first_compile) =
+        (vec![newest.compile_time.as_secs_f64() * 1e9], vec![first_tier_compile]);
     if newest.compile_time < CHEAP_COMPILE {
         for _ in 1..plan.fresh {
             compile.push(fresh_compile_ns(&fresh(), x, &subject)?);
+            first_compile.push(fresh_compile_ns(&fresh_first(), x, &subject)?);
         }
     }
     let mut first_call = Vec::new();
@@ -152,7 +181,8 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
     }
 
     let (tape_ns, kernel_ns) = (tape.median_ns(), kernel.median_ns());
-    let compile_ns = median(&compile);
+    let (compile_ns, first_tier_compile_ns) = (median(&compile), median(&first_compile));
+    let first_tier_ns = kernel_first.median_ns();
     Ok(Row {
         benchmark: case.benchmark.clone(),
         config: case.config,
@@ -166,9 +196,12 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
         kernel_value_ns: kernel_value.median_ns(),
         first_call_ns: median(&first_call),
         compile_ns,
-        break_even_calls: break_even(compile_ns, tape_ns, kernel_ns),
+        break_even_calls: break_even(first_tier_compile_ns, tape_ns, first_tier_ns),
         kernel_bytes: newest.bytes,
         max_rel_err: deviations.tape.max(deviations.kernel_real),
+        first_tier_ns,
+        first_tier_compile_ns,
+        optimised_break_even_calls: break_even(compile_ns, tape_ns, kernel_ns),
     })
 }
 
@@ -194,11 +227,6 @@ where
     Ok(elapsed.as_secs_f64() * 1e9)
 }
 
-/// Calls after which compiling has paid.
-fn break_even(compile_ns: f64, tape_ns: f64, kernel_ns: f64) -> Option<f64> {
-    (tape_ns > kernel_ns).then(|| compile_ns / (tape_ns - kernel_ns))
-}
-
 #[cfg(test)]
 pub mod tests {
     use super::*;
@@ -218,21 +246,13 @@ pub mod tests {
             kernel_value_ns: 80.0,
             first_call_ns: 9000.0,
             compile_ns: 1_000_000.0,
-            break_even_calls: break_even(1_000_000.0, 700.0, 70.0),
+            break_even_calls: break_even(300_000.0, 700.0, 100.0),
             kernel_bytes: 1100,
             max_rel_err: 1e-14,
+            first_tier_ns: 100.0,
+            first_tier_compile_ns: 300_000.0,
+            optimised_break_even_calls: break_even(1_000_000.0, 700.0, 70.0),
         }
-    }
-
-    #[test]
-    fn compiling_pays_after_the_time_saved_adds_up() {
-        assert_eq!(break_even(1000.0, 15.0, 5.0), Some(100.0));
-    }
-
-    #[test]
-    fn compiling_never_pays_where_the_kernel_is_not_faster() {
-        assert_eq!(break_even(1000.0, 5.0, 5.0), None);
-        assert_eq!(break_even(1000.0, 5.0, 6.0), None);
     }
 
     #[test]
@@ -259,6 +279,9 @@ pub mod tests {
             "break_even_calls",
             "kernel_bytes",
             "max_rel_err",
+            "first_tier_ns",
+            "first_tier_compile_ns",
+            "optimised_break_even_calls",
         ];
         assert_eq!(keys, expected);
     }

@@ -116,6 +116,15 @@ pub fn compile(graph: &Graph) -> Result<Kernel, CompileError> {
     schedule.compile(&cuts)
 }
 
+/// A register allocator of Cranelift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allocator {
+    /// Fast code.
+    Backtracking,
+    /// Code in half the time, which spills more.
+    SinglePass,
+}
+
 /// A graph in the order of execution, with the layout of its memory.
 pub struct Schedule<'a> {
     graph: &'a Graph,
@@ -186,17 +195,31 @@ impl Schedule<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compile(&self, cuts: &[u32]) -> Result<Kernel, CompileError> {
-        self.compile_with(cuts, plan::REGISTERS)
+        self.compile_by(Allocator::Backtracking, cuts)
     }
 
-    /// As [`Schedule::compile`], with another number of registers.
-    fn compile_with(&self, cuts: &[u32], registers: usize) -> Result<Kernel, CompileError> {
+    /// As [`Schedule::compile`], with this register allocator.
+    pub(crate) fn compile_by(
+        &self,
+        allocator: Allocator,
+        cuts: &[u32],
+    ) -> Result<Kernel, CompileError> {
+        self.compile_with(allocator, cuts, plan::REGISTERS)
+    }
+
+    /// As [`Schedule::compile_by`], with another number of registers.
+    fn compile_with(
+        &self,
+        allocator: Allocator,
+        cuts: &[u32],
+        registers: usize,
+    ) -> Result<Kernel, CompileError> {
         let plan = plan::plan(self, cuts, registers);
         let words = self.layout.words as usize + plan.slots;
         if words > MAX_SIZE {
             return Err(CompileError::Scratch { words: words as u64 });
         }
-        let (code, code_bytes) = native::compile(self, &plan)?;
+        let (code, code_bytes) = native::compile(self, &plan, allocator)?;
         Ok(Kernel { code, constants: plan.constants, code_bytes })
     }
 }

@@ -8,11 +8,15 @@ use cranelift_codegen::settings::{self, Configurable};
 pub(super) use super::code::Code;
 use super::generate::generate;
 use super::plan::Plan;
-use super::{CompileError, Schedule};
+use super::{Allocator, CompileError, Schedule};
 
 /// The code of `plan`, which was made for `schedule`, and its size in bytes.
-pub(super) fn compile(schedule: &Schedule<'_>, plan: &Plan) -> Result<(Code, usize), CompileError> {
-    let generated = generate(schedule, plan, &*host_isa()?)
+pub(super) fn compile(
+    schedule: &Schedule<'_>,
+    plan: &Plan,
+    allocator: Allocator,
+) -> Result<(Code, usize), CompileError> {
+    let generated = generate(schedule, plan, &*host_isa(allocator)?)
         .map_err(|reason| CompileError::Generator { reason })?;
     let bytes = generated.bytes();
     let code = Code::new(generated).map_err(|error| CompileError::Generator {
@@ -23,18 +27,19 @@ pub(super) fn compile(schedule: &Schedule<'_>, plan: &Plan) -> Result<(Code, usi
 
 /// An error if kernels cannot be compiled on this host.
 pub(crate) fn require_host() -> Result<(), CompileError> {
-    host_isa().map(drop)
+    host_isa(Allocator::Backtracking).map(drop)
 }
 
-/// The instruction set of this host, which is constant.
-fn host_isa() -> Result<Arc<dyn TargetIsa>, CompileError> {
-    static HOST: OnceLock<Result<Arc<dyn TargetIsa>, String>> = OnceLock::new();
-    let host = HOST.get_or_init(|| {
+/// The instruction set of this host, which is constant, with an allocator.
+fn host_isa(allocator: Allocator) -> Result<Arc<dyn TargetIsa>, CompileError> {
+    type Host = OnceLock<Result<Arc<dyn TargetIsa>, String>>;
+    static HOSTS: [Host; 2] = [const { Host::new() }; 2];
+    let host = HOSTS[allocator as usize].get_or_init(|| {
         let mut flags = settings::builder();
         let options = [
             // The graph is simplified, and the plan has assigned registers.
             ("opt_level", "none"),
-            ("regalloc_algorithm", "backtracking"),
+            ("regalloc_algorithm", allocator.name()),
             ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
             ("unwind_info", "false"),
             ("is_pic", "false"),
@@ -46,4 +51,14 @@ fn host_isa() -> Result<Arc<dyn TargetIsa>, CompileError> {
         isa.finish(settings::Flags::new(flags)).map_err(|error| error.to_string())
     });
     host.clone().map_err(|reason| CompileError::Host { reason })
+}
+
+impl Allocator {
+    /// The name of the setting of Cranelift.
+    fn name(self) -> &'static str {
+        match self {
+            Allocator::Backtracking => "backtracking",
+            Allocator::SinglePass => "single_pass",
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::kernel::Sizes;
 use super::plan::Plan;
-use super::{CompileError, RunError, Schedule};
+use super::{Allocator, CompileError, RunError, Schedule};
 
 /// Code, of which there is none.
 #[derive(Debug)]
@@ -28,6 +28,7 @@ impl Code {
 pub(super) fn compile(
     _schedule: &Schedule<'_>,
     _plan: &Plan,
+    _allocator: Allocator,
 ) -> Result<(Code, usize), CompileError> {
     Err(no_feature())
 }

@@ -38,6 +38,9 @@ pub(crate) const LEAST_ROLLED_TRIPS: u32 = 32;
 /// The number of steps below which straight-line code is faster than a loop whose iterations can
 /// overlap, by up to a factor of two.
 pub(crate) const LEAST_ROLLED_STEPS: u64 = 512;
+/// The number of steps from which on straight-line code is slower than any loop: each call fetches
+/// it anew, and an iteration of so many steps hides the overhead of the loop.
+const LEAST_LARGE_STEPS: u64 = 1 << 12;
 
 /// The time of an iteration, without the loops in it.
 #[derive(Clone, Copy, Default)]
@@ -235,7 +238,7 @@ pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
             let trips = u64::from(cycle.bound);
             let unrolled = all.saturating_mul(trips);
             let can_overlap = || !Iteration::of(graph, Some(region), &blocks).is_chained();
-            let is_short = trips < u64::from(LEAST_ROLLED_TRIPS)
+            let is_short = trips < u64::from(LEAST_ROLLED_TRIPS) && unrolled < LEAST_LARGE_STEPS
                 || unrolled < LEAST_ROLLED_STEPS && can_overlap();
             if is_short && can_expand(graph, region) {
                 short.loops.push(region);

@@ -3,18 +3,12 @@
 use hashbrown::HashSet;
 
 use super::cost::{self, ShortLoops};
-use super::passes::{Pass, PrimalState, check, run};
+use super::passes::{PrimalState, check, with_simple_branches};
 use super::{Options, Refusal};
 use crate::diff::reordered;
 use crate::loops::{RerollLimits, expand, fuse, reroll};
 use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, OpenReason, close};
 use crate::ssa::{Block, Folding, Graph, Nest, Region, most_steps, simplify, verify};
-
-/// The passes from the recorded graph to a graph with loops.
-const LOOP_PASSES: [Pass<RerollLimits>; 2] = [
-    Pass { name: "reroll", applies: |_| true, run: |graph, limits| reroll(&graph, *limits) },
-    Pass { name: "fold", applies: |_| true, run: |graph, _| simplify(&graph, Folding::Real) },
-];
 
 /// The limits for loops that are faster than their straight-line code.
 const LONG_LOOPS: RerollLimits = RerollLimits {
@@ -24,8 +18,12 @@ const LONG_LOOPS: RerollLimits = RerollLimits {
 };
 
 /// The recorded graph with the loops that `limits` allow.
-pub(super) fn with_loops(recorded: &Graph, mut limits: RerollLimits) -> Graph {
-    run(&LOOP_PASSES, recorded.clone(), &mut limits)
+pub(super) fn with_loops(recorded: &Graph, limits: RerollLimits) -> Graph {
+    let rolled = reroll(recorded, limits);
+    check("reroll", &rolled);
+    let folded = simplify(&rolled, Folding::Real);
+    check("fold", &folded);
+    folded
 }
 
 /// The recorded graph with those loops whose sweep adds up adjoints in the order of the tape,
@@ -94,6 +92,7 @@ pub(super) fn close_loops(graph: Graph, state: &mut PrimalState<'_>) -> Graph {
         return graph;
     }
     state.applied = closed.applied;
+    state.closed = state.applied.len();
     closed.graph
 }
 
@@ -114,30 +113,33 @@ pub(super) fn closed_forms(rolled: &Graph, always: bool) -> Closed {
 /// Expands short loops, or returns the recorded graph with long loops alone if that costs less:
 /// then there are no closed forms.
 pub(super) fn expand_short_loops(graph: Graph, state: &mut PrimalState<'_>) -> Graph {
-    let (graph, is_open) = expanded(graph, state.recorded);
+    let (mut graph, is_open) = expanded(graph, state.recorded);
     if is_open {
-        for Applied { at, .. } in state.applied.drain(..) {
+        for Applied { at, .. } in state.applied.drain(..state.closed) {
             if state.open.iter().all(|known: &OpenLoop| known.at != at) {
                 state.open.push(OpenLoop { at, reasons: vec![OpenReason::Cost] });
             }
         }
         state.for_values = None;
+        // Those of branches belong to the other graph.
+        state.applied.clear();
+        if state.closes() {
+            graph = with_simple_branches(graph, &mut state.applied);
+        }
     }
     graph
 }
 
-/// `graph` with its short loops as straight-line code, and false. If that code is large, or
-/// short loops have data-dependent exits, the `recorded` graph with long loops alone may cost
-/// less; then returns that, and true.
+/// `graph` with its short loops as straight-line code, and false. If short loops have
+/// data-dependent exits, the `recorded` graph with long loops alone may cost less; then returns
+/// that, and true.
 fn expanded(graph: Graph, recorded: &Graph) -> (Graph, bool) {
-    /// The size of code from which on the costs are compared.
-    const LARGE: u64 = 1 << 12;
     let ShortLoops { loops, others, steps } = cost::short_loops(&graph);
     let straight = |graph: Graph| match expand(&graph, &loops) {
         Some(straight) => simplify(&straight, Folding::Real),
         None => graph,
     };
-    if !others && steps <= LARGE {
+    if !others {
         return (straight(graph), false);
     }
     let long = with_loops(recorded, LONG_LOOPS);

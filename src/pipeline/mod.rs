@@ -1,5 +1,5 @@
 //! From a recorded graph to a kernel: the tables of passes (`passes`), the choice between forms of
-//! loops (`loop_forms`) by a cost model (`cost`), options, and reasons why there is no kernel
+//! loops (`loop_forms`) by a cost model (`cost`), options, tiers, and reasons why there is no kernel
 //! (`refusal`).
 
 pub(crate) mod cost;
@@ -8,9 +8,13 @@ mod options;
 mod passes;
 mod purpose;
 mod refusal;
+mod tier;
 
 pub(crate) use options::{Audit, Hotness, Options};
 pub use options::{Limits, LoopForm, Numerics, Tuning};
-pub(crate) use passes::{Coarsened, Primal, Recording, coarsen, primal, with_simple_branches};
+pub(crate) use passes::{
+    Coarsened, Primal, Recording, coarsen, primal, rolled, with_simple_branches,
+};
 pub use purpose::Purpose;
 pub use refusal::Refusal;
+pub use tier::Tier;

@@ -1,5 +1,7 @@
 //! Options: numerics, limits, the form of loops, and the time of compilation.
 
+use super::Tier;
+
 /// The promise of kernels about rounding, see
 /// [`TapeBuilder::numerics`](crate::TapeBuilder::numerics).
 ///
@@ -48,7 +50,7 @@ pub enum LoopForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// The approximate largest number of steps of a graph that are compiled together; by default
-    /// 512. Values that are live from one such segment to another go through memory, but the
+    /// 4,096. Values that are live from one such segment to another go through memory, but the
     /// time to compile a segment grows faster than its size. `phigrad-bench soi` measures both.
     pub segment: usize,
     /// True to cut code into segments where few values are live (the default), false to cut at
@@ -60,6 +62,8 @@ pub struct Tuning {
     pub simplified: usize,
     /// The form of all loops; by default the cost model decides for each loop.
     pub loop_form: Option<LoopForm>,
+    /// The tier of all kernels; by default both in the background, and the optimised one otherwise.
+    pub tier: Option<Tier>,
 }
 
 impl Tuning {
@@ -71,7 +75,7 @@ impl Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Tuning { segment: 512, reuse_aware: true, simplified: 64, loop_form: None }
+        Tuning { segment: 1 << 12, reuse_aware: true, simplified: 64, loop_form: None, tier: None }
     }
 }
 

@@ -1,5 +1,5 @@
-//! The order of the passes, as tables: from the recorded graph to the primal graph
-//! ([`primal_passes`]), and from there to the graph of a kernel ([`kernel_passes`]).
+//! The order of the passes, as tables: from the recorded graph with loops ([`rolled`]) to the primal
+//! graph ([`primal_passes`]), and from there to the graph of a kernel ([`kernel_passes`]).
 //!
 //! Each pass maps a graph to a graph. [`run`] applies the rows of a table in order and verifies
 //! the graph after each of them, in debug builds. The order is decided here and nowhere else.
@@ -9,15 +9,15 @@ use std::sync::Arc;
 use super::loop_forms::{
     close_loops, closed_forms, expand_short_loops, rolled_in_order, with_loops,
 };
-use super::{LoopForm, Numerics, Options, Purpose, Refusal};
+use super::{LoopForm, Numerics, Options, Purpose, Refusal, Tier};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
-use crate::jit::{Kernel, MAX_WORDS, saved_words, schedule_with_profile};
+use crate::jit::{Allocator, Kernel, MAX_WORDS, saved_words, schedule_with_profile};
 use crate::loops::{RerollLimits, hoist};
 use crate::phi::{Applied, Closed, OpenLoop, simplify_branches};
 use crate::simplify::{SimplifyLimits, Stage, simplify_segments};
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Folding, Graph, Sequence, block_profile, eliminate_dead_code, simplify, verify,
+    Folding, Graph, Sequence, block_profile, eliminate_dead_code, join_leaves, simplify, verify,
     without_attached,
 };
 
@@ -48,31 +48,23 @@ pub(super) fn check(name: &str, graph: &Graph) {
     }
 }
 
-/// The passes from the recorded graph to the primal graph, for [`Numerics::Real`].
-fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 6] {
+/// The passes from the graph with loops to the primal graph, for [`Numerics::Real`].
+fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 5] {
     [
-        Pass {
-            name: "loops",
-            applies: |state| !state.is_form(LoopForm::Unrolled),
-            run: |graph, _| with_loops(&graph, RerollLimits::DEFAULT),
-        },
-        Pass {
-            name: "fold",
-            applies: |state| state.is_form(LoopForm::Unrolled),
-            run: |graph, _| simplify(&graph, Folding::Real),
-        },
         Pass { name: "close", applies: PrimalState::closes, run: close_loops },
-        Pass { name: "expand", applies: PrimalState::expands, run: expand_short_loops },
         Pass {
             name: "branches",
+            // Before expansion, which repeats branches.
             applies: PrimalState::closes,
             run: |graph, state| with_simple_branches(graph, &mut state.applied),
         },
+        Pass { name: "expand", applies: PrimalState::expands, run: expand_short_loops },
         Pass {
             name: "segments",
-            applies: |_| true,
+            applies: PrimalState::is_optimised,
             run: |graph, state| simplify_in_segments(&graph, Stage::Primal, state.options),
         },
+        Pass { name: "join", applies: |_| true, run: |graph, _| join_leaves(graph) },
     ]
 }
 
@@ -102,12 +94,12 @@ fn kernel_passes<'a>() -> [Pass<KernelState<'a>>; 6] {
         },
         Pass {
             name: "segments",
-            applies: KernelState::is_real,
+            applies: |state| state.is_real() && state.is_optimised(),
             run: |graph, state| simplify_in_segments(&graph, Stage::Final, state.options),
         },
         Pass {
             name: "hoist",
-            applies: |state| state.is_real() && state.hoists,
+            applies: |state| state.is_real() && state.is_optimised() && state.hoists,
             run: |graph, _| hoist(&graph),
         },
     ]
@@ -116,12 +108,15 @@ fn kernel_passes<'a>() -> [Pass<KernelState<'a>>; 6] {
 /// The state of the passes to the primal graph.
 pub(super) struct PrimalState<'a> {
     pub(super) options: &'a Options,
+    tier: Tier,
     /// The form of all loops, if it is prescribed.
     pub(super) form: Option<LoopForm>,
     /// The graph before all passes.
     pub(super) recorded: &'a Graph,
     /// The formulas of φ-calculus that have been applied.
     pub(super) applied: Vec<Applied>,
+    /// The number of these that close loops; they are first.
+    pub(super) closed: usize,
     /// The loops without a closed form.
     pub(super) open: Vec<OpenLoop>,
     /// The graph for kernels of the value alone, if that is another one.
@@ -129,24 +124,26 @@ pub(super) struct PrimalState<'a> {
 }
 
 impl<'a> PrimalState<'a> {
-    fn new(recorded: &'a Graph, options: &'a Options, form: Option<LoopForm>) -> Self {
+    fn new(recorded: &'a Graph, tier: Tier, options: &'a Options, form: Option<LoopForm>) -> Self {
         let (applied, open) = Default::default();
-        PrimalState { options, form, recorded, applied, open, for_values: None }
+        PrimalState { options, tier, form, recorded, applied, closed: 0, open, for_values: None }
     }
 
-    fn is_form(&self, form: LoopForm) -> bool {
-        self.form == Some(form)
+    fn is_optimised(&self) -> bool {
+        self.tier == Tier::Optimised
     }
 
     /// True if loops get closed forms.
-    fn closes(&self) -> bool {
-        self.options.phi_calculus && matches!(self.form, None | Some(LoopForm::Closed))
+    pub(super) fn closes(&self) -> bool {
+        self.is_optimised()
+            && self.options.phi_calculus
+            && matches!(self.form, None | Some(LoopForm::Closed))
     }
 
     /// True if short loops become straight-line code: unless all loops have a prescribed form.
     fn expands(&self) -> bool {
         match self.form {
-            None => true,
+            None => self.is_optimised(),
             Some(LoopForm::Closed) => !self.options.phi_calculus,
             Some(LoopForm::Rolled | LoopForm::Unrolled) => false,
         }
@@ -156,6 +153,7 @@ impl<'a> PrimalState<'a> {
 /// The state of the passes to the graph of a kernel.
 struct KernelState<'a> {
     primal: &'a Checkpointed,
+    tier: Tier,
     purpose: Purpose,
     options: &'a Options,
     hoists: bool,
@@ -164,6 +162,10 @@ struct KernelState<'a> {
 impl KernelState<'_> {
     fn has_gradient(&self) -> bool {
         self.purpose != Purpose::Value
+    }
+
+    fn is_optimised(&self) -> bool {
+        self.tier == Tier::Optimised
     }
 
     fn is_real(&self) -> bool {
@@ -200,8 +202,27 @@ pub(crate) struct Coarsened {
     pub(crate) crossing: usize,
 }
 
-/// The graph that all kernels of a recorded graph are made from.
+/// A recorded graph with its loops, which all tiers share.
+pub(crate) struct Rolled<'a> {
+    recorded: &'a Graph,
+    graph: Graph,
+}
+
+/// Finds the loops of `recorded`.
+pub(crate) fn rolled<'a>(recorded: &'a Graph, options: &Options) -> Result<Rolled<'a>, Refusal> {
+    check("recording", recorded);
+    let graph = match (options.numerics, options.tuning.loop_form) {
+        // The sweep must add up what the tape adds up, so equal nodes are shared only after it.
+        (Numerics::Exact, _) => rolled_in_order(recorded, options)?,
+        (Numerics::Real, Some(LoopForm::Unrolled)) => simplify(recorded, Folding::Real),
+        (Numerics::Real, _) => with_loops(recorded, RerollLimits::DEFAULT),
+    };
+    Ok(Rolled { recorded, graph })
+}
+
+/// The graph that all kernels of a tier are made from.
 pub(crate) struct Primal {
+    tier: Tier,
     graph: Graph,
     /// The graph for kernels of the value alone, if that is another one.
     values: Option<Graph>,
@@ -211,35 +232,37 @@ pub(crate) struct Primal {
     pub(crate) open: Vec<OpenLoop>,
 }
 
-/// Makes the primal graph of `recorded`.
-pub(crate) fn primal(recorded: &Graph, options: &Options) -> Result<Primal, Refusal> {
-    check("recording", recorded);
+/// Makes the primal graph of `rolled` for `tier`.
+pub(crate) fn primal(
+    rolled: &Rolled<'_>,
+    tier: Tier,
+    options: &Options,
+) -> Result<Primal, Refusal> {
     let primal = match options.numerics {
-        // The sweep must add up what the tape adds up, so equal nodes are shared only after it.
         Numerics::Exact => {
-            let graph = rolled_in_order(recorded, options)?;
-            Primal { graph, values: None, applied: Vec::new(), open: Vec::new() }
+            let graph = join_leaves(rolled.graph.clone());
+            Primal { tier, graph, values: None, applied: Vec::new(), open: Vec::new() }
         }
-        Numerics::Real => real_primal(recorded, options),
+        Numerics::Real => real_primal(rolled, tier, options),
     };
     limited(&primal.graph, options)?;
     Ok(primal)
 }
 
-fn real_primal(recorded: &Graph, options: &Options) -> Primal {
-    let passes = primal_passes();
-    let mut state = PrimalState::new(recorded, options, options.tuning.loop_form);
-    let graph = run(&passes, recorded.clone(), &mut state);
+fn real_primal(rolled: &Rolled<'_>, tier: Tier, options: &Options) -> Primal {
+    let (passes, recorded) = (primal_passes(), rolled.recorded);
+    let mut state = PrimalState::new(recorded, tier, options, options.tuning.loop_form);
+    let graph = run(&passes, rolled.graph.clone(), &mut state);
     // The graph for values continues with the pass after the closed forms.
     let rest = passes.iter().position(|pass| pass.name == "close").map_or(0, |at| at + 1);
-    let values = state
-        .for_values
-        .take()
-        .map(|graph| run(&passes[rest..], graph, &mut PrimalState::new(recorded, options, None)));
-    Primal { graph, values, applied: state.applied, open: state.open }
+    let values = state.for_values.take().map(|graph| {
+        run(&passes[rest..], graph, &mut PrimalState::new(recorded, tier, options, None))
+    });
+    Primal { tier, graph, values, applied: state.applied, open: state.open }
 }
 
-/// Makes the kernel for `purpose`. Blocks that the runs of `profiling_inputs` reach are hot.
+/// Makes the kernel for `purpose`. Blocks that the runs of `profiling_inputs` reach are hot in an
+/// optimised one.
 pub(crate) fn coarsen(
     primal: &Primal,
     purpose: Purpose,
@@ -248,19 +271,27 @@ pub(crate) fn coarsen(
 ) -> Result<Coarsened, Refusal> {
     let values = primal.values.as_ref().filter(|_| purpose == Purpose::Value);
     let mut checkpointed = Checkpointed::new(values.unwrap_or(&primal.graph));
+    let tier = primal.tier;
     // A limit beyond the largest buffer has no effect.
     let limit = options.limits.saved_values.min(MAX_WORDS as usize);
     loop {
-        let mut state = KernelState { primal: &checkpointed, purpose, options, hoists: true };
+        let mut state = KernelState { primal: &checkpointed, tier, purpose, options, hoists: true };
         let graph = run(&kernel_passes(), checkpointed.graph.clone(), &mut state);
         let words = saved_words(&graph);
         if words <= limit as u64 {
-            let profile = block_profile(&graph, profiling_inputs);
+            let profile = match tier {
+                Tier::First => None,
+                Tier::Optimised => block_profile(&graph, profiling_inputs),
+            };
+            let allocator = match tier {
+                Tier::First => Allocator::SinglePass,
+                Tier::Optimised => Allocator::Backtracking,
+            };
             let schedule = schedule_with_profile(&graph, profile.as_ref())?;
             let sequence = schedule.sequence();
             let cuts = cuts(&sequence, options);
             return Ok(Coarsened {
-                kernel: schedule.compile(&cuts)?,
+                kernel: schedule.compile_by(allocator, &cuts)?,
                 nodes: graph.nodes.len(),
                 saved_values: words,
                 recomputed: checkpointed.recomputed.len(),
@@ -335,8 +366,8 @@ impl Recording {
         let simplified = simplify_in_segments(graph, Stage::Primal, &options);
         check("segments", &simplified);
         let primal = Checkpointed::new(&simplified);
-        let purpose = Purpose::Gradient;
-        let mut state = KernelState { primal: &primal, purpose, options: &options, hoists: false };
+        let (tier, purpose, options) = (Tier::Optimised, Purpose::Gradient, &options);
+        let mut state = KernelState { primal: &primal, tier, purpose, options, hoists: false };
         run(&kernel_passes(), simplified, &mut state)
     }
 }

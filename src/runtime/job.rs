@@ -11,8 +11,8 @@ use super::report::KernelReport;
 use super::specialisation::{Installed, Specialisation};
 use crate::jit::require_host;
 use crate::pipeline::Options;
-use crate::pipeline::{Coarsened, Primal, coarsen, primal};
-use crate::pipeline::{Purpose, Refusal};
+use crate::pipeline::{Coarsened, Primal, coarsen, primal, rolled};
+use crate::pipeline::{Purpose, Refusal, Tier};
 use crate::ssa::{Graph, most_steps};
 
 /// A compilation under way. Its end, also by a panic, wakes the threads that wait for it.
@@ -61,36 +61,55 @@ impl Job {
         Job { specialisation: Arc::clone(specialisation), kernels }
     }
 
-    /// Makes the kernels and installs them.
+    /// Makes the optimised kernels and installs them.
     pub(super) fn run(self, options: &Options) {
-        let Ok(snapshot) = catch_panic(|| Ok(Snapshot::take(&self.specialisation))) else {
+        self.make(&[options.tuning.tier.unwrap_or(Tier::Optimised)], options);
+    }
+
+    /// As [`Job::run`], but a purpose without a kernel gets one of the first tier before.
+    pub(super) fn run_in_tiers(self, options: &Options) {
+        match options.tuning.tier {
+            Some(tier) => self.make(&[tier], options),
+            None => self.make(&[Tier::First, Tier::Optimised], options),
+        }
+    }
+
+    /// Makes the kernels of each of `tiers` and installs them.
+    fn make(&self, tiers: &[Tier], options: &Options) {
+        let (Ok(snapshot), _) = timed(|| Ok(Snapshot::take(&self.specialisation))) else {
             return self.specialisation.lock().refuse(Refusal::Panicked);
         };
-        let mut made = None;
-        for &purpose in &self.kernels {
-            // The function has been dropped.
-            if Arc::strong_count(&self.specialisation) == 1 {
-                return;
-            }
-            let (primal, shared) = made.get_or_insert_with(|| {
-                let start = Instant::now();
-                let primal = catch_panic(|| {
-                    require_host()?;
-                    primal(&snapshot.graph, options)
+        let (rolled, rolling) = timed(|| {
+            require_host()?;
+            rolled(&snapshot.graph, options)
+        });
+        for &tier in tiers {
+            let is_replaced = tiers.len() > 1 && tier == Tier::First;
+            let mut made = None;
+            for &purpose in &self.kernels {
+                // The function has been dropped.
+                if Arc::strong_count(&self.specialisation) == 1 {
+                    return;
+                }
+                if is_replaced && self.specialisation.kernel(purpose).is_some() {
+                    continue;
+                }
+                let (primal, shared) = made.get_or_insert_with(|| {
+                    let rolled = rolled.as_ref().map_err(Refusal::clone);
+                    let made = timed(|| primal(rolled?, tier, options));
+                    if let (Ok(primal), false) = (&made.0, is_replaced) {
+                        self.note_closed_forms(&snapshot, primal);
+                    }
+                    made
                 });
-                if let Ok(primal) = &primal {
-                    self.note_closed_forms(&snapshot, primal);
+                let primal = primal.as_ref().map_err(|refusal| refusal.clone());
+                let (result, own) =
+                    timed(|| coarsen(primal?, purpose, options, &snapshot.profiling_inputs));
+                // The optimised tier reports why there is no kernel.
+                if result.is_ok() || !is_replaced {
+                    self.install(&snapshot, purpose, result, rolling + *shared + own);
                 }
-                (primal, start.elapsed())
-            });
-            let start = Instant::now();
-            let result = match &primal {
-                Ok(primal) => {
-                    catch_panic(|| coarsen(primal, purpose, options, &snapshot.profiling_inputs))
-                }
-                Err(refusal) => Err(refusal.clone()),
-            };
-            self.install(&snapshot, purpose, result, *shared + start.elapsed());
+            }
         }
     }
 
@@ -156,7 +175,10 @@ fn nodes(graph: &Graph) -> usize {
     graph.nodes.len().saturating_add(all.saturating_sub(once))
 }
 
-/// The result of `stage`, with a panic as refusal: a bug in it must not end the process.
-fn catch_panic<T>(stage: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
-    catch_unwind(AssertUnwindSafe(stage)).unwrap_or(Err(Refusal::Panicked))
+/// The result of `stage` and the time that it took. A panic, a bug in it, becomes a refusal: it must
+/// not end the process.
+fn timed<T>(stage: impl FnOnce() -> Result<T, Refusal>) -> (Result<T, Refusal>, Duration) {
+    let start = Instant::now();
+    let result = catch_unwind(AssertUnwindSafe(stage)).unwrap_or(Err(Refusal::Panicked));
+    (result, start.elapsed())
 }

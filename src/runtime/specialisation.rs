@@ -299,7 +299,7 @@ impl Specialisation {
         }
         let options = *options;
         let thread = std::thread::Builder::new().name("phigrad-compile".into());
-        if let Err(error) = thread.spawn(move || job.run(&options)) {
+        if let Err(error) = thread.spawn(move || job.run_in_tiers(&options)) {
             self.lock().refuse(Refusal::Thread { reason: error.to_string() });
         }
     }

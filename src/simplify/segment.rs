@@ -1,7 +1,8 @@
 //! From a segment to its e-graph, and from the best terms back to nodes.
 
-use egg::{Id, Language};
+use egg::Id;
 use hashbrown::{HashMap, HashSet};
+use smallvec::SmallVec;
 
 use super::SegmentRun;
 use super::egraph::{FactAnalysis, Leaf, Term, Terms, bit};
@@ -9,7 +10,7 @@ use super::extract::{Choices, Pinned};
 use super::loops::{Loops, cost};
 use super::saturate::Saturation;
 use crate::entity::PrimaryMap;
-use crate::op::{Op, latency};
+use crate::op::{MAX_ARITY, Op, latency};
 use crate::ssa::{BlockRanges, Def, Graph, KnownRanges, Node, Rebuild, Segment, Segments};
 
 /// The depth to which nodes outside a segment are in its e-graph, as context for rules.
@@ -145,17 +146,34 @@ impl SegmentReader<'_> {
     }
 }
 
-/// A better form of the outputs of a segment.
+/// A better form of the outputs of a segment, without the e-graph, which would take hundreds of bytes
+/// for each term until the graph is rebuilt.
 pub(super) struct Improvement {
-    terms: Terms,
-    choices: Choices,
-    leaves: Vec<Node>,
-    /// The node of each pinned class.
-    pinned: HashMap<Id, Node>,
+    /// The best term of each class that an output needs.
+    best: HashMap<Id, Best>,
     /// The classes of the outputs that are replaced.
     outputs: HashMap<Node, Id>,
     /// The nodes built so far.
     built: HashMap<Id, Node>,
+}
+
+/// The best term of a class.
+#[derive(Clone, Copy)]
+enum Best {
+    /// An existing node.
+    Node(Node),
+    Const(u64),
+    Apply(Op, [Id; MAX_ARITY]),
+}
+
+impl Best {
+    /// The classes of the operands.
+    fn operands(&self) -> &[Id] {
+        match self {
+            Best::Node(_) | Best::Const(_) => &[],
+            Best::Apply(op, operands) => &operands[..op.arity()],
+        }
+    }
 }
 
 /// A better form of the outputs of `segment`, if the rules find one, and the counts of the run.
@@ -211,8 +229,25 @@ pub(super) fn improvement(
         // Of several nodes the first, which is computed before the others.
         nodes.entry(class).or_insert(node);
     }
-    let (pinned, built) = (nodes, HashMap::new());
-    (Some(Improvement { terms, choices, leaves, pinned, outputs, built }), run)
+    let mut best = HashMap::new();
+    while let Some(class) = needed.pop() {
+        if best.contains_key(&class) {
+            continue;
+        }
+        let choice = match choices.term(class) {
+            None => nodes.get(&class).map(|&node| Best::Node(node)),
+            Some(Term::Leaf(number)) => leaves.get(*number as usize).map(|&node| Best::Node(node)),
+            Some(Term::Const(bits)) => Some(Best::Const(*bits)),
+            Some(Term::Apply(op, operands)) => {
+                Some(Best::Apply(*op, operands.map(|operand| terms.find(operand))))
+            }
+        };
+        // An output that needs a class without a term is not replaced.
+        let Some(choice) = choice else { continue };
+        best.insert(class, choice);
+        needed.extend_from_slice(choice.operands());
+    }
+    (Some(Improvement { best, outputs, built: HashMap::new() }), run)
 }
 
 impl Improvement {
@@ -220,16 +255,14 @@ impl Improvement {
     pub(super) fn build(&mut self, rebuild: &mut Rebuild<'_>, node: Node) -> Option<Node> {
         let &class = self.outputs.get(&node)?;
         for class in self.order(rebuild, class)? {
-            let built = match self.choices.term(class) {
-                None => rebuild.copied(*self.pinned.get(&class)?),
-                Some(Term::Leaf(number)) => rebuild.copied(*self.leaves.get(*number as usize)?),
-                Some(Term::Const(bits)) => rebuild.builder.constant(f64::from_bits(*bits)),
-                Some(Term::Apply(op, operands)) => {
-                    let operands: Option<Vec<Node>> = operands[..op.arity()]
-                        .iter()
-                        .map(|&operand| self.built.get(&self.terms.find(operand)).copied())
-                        .collect();
-                    rebuild.builder.apply(*op, &operands?)
+            let built = match *self.best.get(&class)? {
+                Best::Node(node) => rebuild.copied(node),
+                Best::Const(bits) => rebuild.builder.constant(f64::from_bits(bits)),
+                Best::Apply(op, operands) => {
+                    let built = |operand: &Id| self.built.get(operand).copied();
+                    let operands: Option<SmallVec<[Node; MAX_ARITY]>> =
+                        operands[..op.arity()].iter().map(built).collect();
+                    rebuild.builder.apply(op, &operands?)
                 }
             };
             self.built.insert(class, built);
@@ -260,18 +293,11 @@ impl Improvement {
             }
             states.insert(class, false);
             pending.push((class, true));
-            let outer = match self.choices.term(class) {
-                None => Some(*self.pinned.get(&class)?),
-                Some(Term::Leaf(number)) => Some(*self.leaves.get(*number as usize)?),
-                Some(term) => {
-                    let operands = term.children().iter();
-                    pending.extend(operands.map(|&operand| (self.terms.find(operand), false)));
-                    None
-                }
-            };
-            if outer.is_some_and(|node| !rebuild.is_copied(node)) {
+            let best = self.best.get(&class)?;
+            if matches!(best, Best::Node(node) if !rebuild.is_copied(*node)) {
                 return None;
             }
+            pending.extend(best.operands().iter().map(|&operand| (operand, false)));
         }
         Some(order)
     }

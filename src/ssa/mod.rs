@@ -35,6 +35,7 @@ mod edit;
 mod fold;
 mod graph;
 mod interpret;
+mod join;
 mod parse;
 mod print;
 mod rebuild;
@@ -69,6 +70,7 @@ pub use graph::{
 };
 pub(crate) use interpret::{Number, interpret_with};
 pub use interpret::{Outcome, interpret};
+pub(crate) use join::join_leaves;
 pub use parse::{ParseError, parse};
 pub(crate) use print::{access_line, array_line, node_line, region_line};
 pub(crate) use rebuild::{Rebuild, rebuild};

@@ -6,11 +6,11 @@ use std::panic::Location;
 use super::outcomes;
 use super::random_programs::{Program, Recipe};
 use phigrad::check::same;
-use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::merge::{MergeLimits, MergeOutcome, MergedTraces};
 use phigrad::internals::ssa::{Folding, Graph};
 use phigrad::internals::trace::{Adjoints, Inputs, Tracer, sweep};
+use phigrad::internals::{Random, Tier, Tuning};
 use phigrad::{Numerics, RecordedWith, Tape, Var};
 
 /// Active and inactive inputs.
@@ -19,16 +19,18 @@ pub type Point = (Vec<f64>, Vec<f64>);
 /// Value and gradient.
 pub type Answer = (f64, Vec<f64>);
 
-/// The program as a recorded function that compiles only on request.
+/// The program as a recorded function that compiles kernels of this tier, only on request.
 pub fn record(
     program: &Program,
     numerics: Numerics,
+    tier: Tier,
 ) -> RecordedWith<impl Fn(&[Var], &[Var]) -> Var + use<>> {
     let program = program.clone();
     Tape::builder()
         .hot_threshold(u32::MAX)
         .background(false)
         .numerics(numerics)
+        .tuning(Tuning { tier: Some(tier), ..Tuning::default() })
         .record_with(move |x, data| program.eval(x, data))
 }
 

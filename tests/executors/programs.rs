@@ -10,9 +10,9 @@ use crate::common::programs::{
 };
 use crate::common::random_programs::{Program, Recipe};
 use phigrad::check::{GradientCheck, GradientError, Tolerance, close, same};
-use phigrad::internals::Random;
 use phigrad::internals::jit::{RunError, compile};
 use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
+use phigrad::internals::{Random, Tier};
 use phigrad::{Numerics, Tape, Var};
 
 /// Kinds of programs for every test: small ones with different features.
@@ -206,7 +206,8 @@ fn native_code_computes_the_bits_of_the_interpreter() {
     });
 }
 
-/// Compiles the recorded paths and compares all calls at `run`.
+/// Compiles the recorded paths in each tier and compares all calls at `run`. Returns the number of
+/// calls that the optimised kernels served.
 fn assert_kernel(
     program: &Program,
     numerics: Numerics,
@@ -214,7 +215,19 @@ fn assert_kernel(
     run: &[Point],
     agree: fn(&[f64], &[f64], &Program, &Point),
 ) -> u64 {
-    let f = record(program, numerics);
+    assert_tier(program, numerics, Tier::First, recorded, run, agree);
+    assert_tier(program, numerics, Tier::Optimised, recorded, run, agree)
+}
+
+fn assert_tier(
+    program: &Program,
+    numerics: Numerics,
+    tier: Tier,
+    recorded: &[Point],
+    run: &[Point],
+    agree: fn(&[f64], &[f64], &Program, &Point),
+) -> u64 {
+    let f = record(program, numerics, tier);
     recorded.iter().for_each(|(x, data)| drop(f.grad(x, data).unwrap()));
     f.compile().unwrap();
     for point in run {

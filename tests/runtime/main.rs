@@ -18,4 +18,5 @@ mod repeatable;
 #[cfg(feature = "serde")]
 mod serialized;
 mod structure;
+mod tiers;
 mod trip_counts;

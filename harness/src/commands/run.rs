@@ -66,6 +66,9 @@ fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
         "first call",
         "compile",
         "break-even",
+        "first tier",
+        "compile",
+        "break-even",
         "bytes",
         "deviation",
     ];
@@ -86,7 +89,10 @@ fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
             number(row.kernel_ns / row.hand_ns),
             time(row.first_call_ns),
             time(row.compile_ns),
-            row.break_even_calls.map_or("never".to_owned(), |calls| format!("{calls:.0}")),
+            calls(row.optimised_break_even_calls),
+            time(row.first_tier_ns),
+            time(row.first_tier_compile_ns),
+            calls(row.break_even_calls),
             row.kernel_bytes.to_string(),
             format!("{:.0e}", row.max_rel_err),
         ]
@@ -104,6 +110,11 @@ fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
     // Kernels use what the processor has; primal and hand the features that rustc was given.
     writeln!(out, "primal and hand are compiled for {}", compiled_features())?;
     Ok(())
+}
+
+/// A number of calls, if there is one.
+pub fn calls(calls: Option<f64>) -> String {
+    calls.map_or("never".to_owned(), |calls| format!("{calls:.0}"))
 }
 
 /// The widest vectors that the compiler was allowed to use.
@@ -136,7 +147,7 @@ mod tests {
             cells.contains(&"14.0") && cells.contains(&"10.0") && cells.contains(&"1.17"),
             "{text}"
         );
-        assert!(cells.contains(&"1587"), "{text}");
+        assert!(cells.contains(&"1587") && cells.contains(&"500"), "{text}");
         assert!(lines[2].contains("never"), "{text}");
         assert!(lines[3].contains("tape/kernel 10.0"), "{text}");
     }

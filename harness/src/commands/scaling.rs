@@ -6,12 +6,16 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use phigrad::Numerics;
+use phigrad::{Numerics, Recorded, Var};
 use serde::Serialize;
 
 use crate::accuracy::deviation;
 use crate::cli::ScalingArgs;
-use crate::compiled::{failed, gradient_kernel, record, require_kernel_calls};
+use crate::commands::run::calls;
+use crate::compiled::{
+    break_even, failed, gradient_kernel, record, record_first_tier, require_kernel_calls,
+};
+
 use crate::error::Error;
 use crate::json::JsonFile;
 use crate::progress;
@@ -37,6 +41,11 @@ struct Row {
     compile_ns_per_event: f64,
     compile_per_tape: f64,
     kernel_bytes: usize,
+    /// The kernel of the first tier.
+    first_tier_ns: f64,
+    first_tier_compile_ns: f64,
+    break_even_calls: Option<f64>,
+    optimised_break_even_calls: Option<f64>,
 }
 
 /// Measures all lengths; fails if compiling costs too many tape calls.
@@ -74,17 +83,12 @@ fn measure(operations: usize, round_done: RoundDone) -> Result<Row, Error> {
     let on_tape = fresh();
     let expected = on_tape.grad(&x).map_err(failed(&subject, "run the tape"))?;
 
-    let mut compile = Vec::new();
-    let mut newest = None;
-    for _ in 0..PLAN.fresh {
-        let recorded = fresh();
-        recorded.grad(&x).map_err(failed(&subject, "run the tape"))?;
-        recorded.compile().map_err(failed(&subject, "compile"))?;
-        compile
-            .push(gradient_kernel(&recorded.report(), &subject)?.compile_time.as_secs_f64() * 1e9);
-        newest = Some(recorded);
-    }
-    let Some(in_kernel) = newest else { return Err(Error::NoKernel { subject }) };
+    let fresh_first = || {
+        let program = Arc::clone(&program);
+        record_first_tier(move |x| program.objective(x))
+    };
+    let (in_kernel, compile_ns) = compiled(fresh, &x, &subject)?;
+    let (in_first, first_tier_compile_ns) = compiled(fresh_first, &x, &subject)?;
     let before = in_kernel.report();
     let kernel_bytes = gradient_kernel(&before, &subject)?.bytes;
     let got = in_kernel.grad(&x).map_err(failed(&subject, "run the kernel"))?;
@@ -94,25 +98,54 @@ fn measure(operations: usize, round_done: RoundDone) -> Result<Row, Error> {
         return Err(Error::Inaccurate { subject, finding });
     }
 
-    let (mut tape_out, mut kernel_out) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+    let zeros = || vec![0.0; x.len()];
+    let (mut tape_out, mut kernel_out, mut first_out) = (zeros(), zeros(), zeros());
     let mut tape = Contender::new(&x, |x| on_tape.grad_into(x, black_box(&mut tape_out)));
     let mut kernel = Contender::new(&x, |x| in_kernel.grad_into(x, black_box(&mut kernel_out)));
-    interleave(&mut [&mut tape, &mut kernel], &PLAN, round_done)
+    let mut first = Contender::new(&x, |x| in_first.grad_into(x, black_box(&mut first_out)));
+    interleave(&mut [&mut tape, &mut kernel, &mut first], &PLAN, round_done)
         .map_err(failed(&subject, "run while measured"))?;
     let after = in_kernel.report();
     require_kernel_calls(&subject, kernel.calls() + 1, &before, &after)?;
 
-    let (events, tape_ns, compile_ns) = (after.trace_events, tape.median_ns(), median(&compile));
+    let (events, tape_ns, kernel_ns) = (after.trace_events, tape.median_ns(), kernel.median_ns());
+    let first_tier_ns = first.median_ns();
     Ok(Row {
         operations,
         events,
         tape_ns,
-        kernel_ns: kernel.median_ns(),
+        kernel_ns,
         compile_ns,
         compile_ns_per_event: compile_ns / events.max(1) as f64,
         compile_per_tape: compile_ns / tape_ns,
         kernel_bytes,
+        first_tier_ns,
+        first_tier_compile_ns,
+        break_even_calls: break_even(first_tier_compile_ns, tape_ns, first_tier_ns),
+        optimised_break_even_calls: break_even(compile_ns, tape_ns, kernel_ns),
     })
+}
+
+/// A recording with kernels, and the median of the times to compile a fresh one.
+fn compiled<F>(
+    fresh: impl Fn() -> Recorded<F>,
+    x: &[f64],
+    subject: &str,
+) -> Result<(Recorded<F>, f64), Error>
+where
+    F: Fn(&[Var]) -> Var + Send + Sync + 'static,
+{
+    let (mut compile, mut newest) = (Vec::new(), None);
+    for _ in 0..PLAN.fresh {
+        let recorded = fresh();
+        recorded.grad(x).map_err(failed(subject, "run the tape"))?;
+        recorded.compile().map_err(failed(subject, "compile"))?;
+        compile
+            .push(gradient_kernel(&recorded.report(), subject)?.compile_time.as_secs_f64() * 1e9);
+        newest = Some(recorded);
+    }
+    let newest = newest.ok_or_else(|| Error::NoKernel { subject: subject.to_owned() })?;
+    Ok((newest, median(&compile)))
 }
 
 fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
@@ -124,6 +157,10 @@ fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
         "compile",
         "compile/event",
         "compile/tape",
+        "break-even",
+        "first tier",
+        "compile",
+        "break-even",
         "bytes",
     ];
     let cells = |row: &Row| {
@@ -135,6 +172,10 @@ fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
             time(row.compile_ns),
             time(row.compile_ns_per_event),
             number(row.compile_per_tape),
+            calls(row.optimised_break_even_calls),
+            time(row.first_tier_ns),
+            time(row.first_tier_compile_ns),
+            calls(row.break_even_calls),
             row.kernel_bytes.to_string(),
         ]
     };
@@ -157,6 +198,10 @@ mod tests {
             compile_ns_per_event: 2500.0,
             compile_per_tape: 500.0,
             kernel_bytes: 12_345,
+            first_tier_ns: 2000.0,
+            first_tier_compile_ns: 1_500_000.0,
+            break_even_calls: Some(500.0),
+            optimised_break_even_calls: None,
         };
         let mut out = Vec::new();
         write_rows(&mut out, &[row.clone(), row]).unwrap();

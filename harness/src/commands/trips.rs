@@ -16,7 +16,8 @@ use serde::Serialize;
 
 use crate::accuracy::deviation;
 use crate::cli::TripsArgs;
-use crate::compiled::{failed, gradient_kernel, require_kernel_calls};
+use crate::commands::run::calls;
+use crate::compiled::{break_even, failed, first_tier, gradient_kernel, require_kernel_calls};
 use crate::error::Error;
 use crate::json::JsonFile;
 use crate::progress;
@@ -108,6 +109,11 @@ struct Row {
     constant_bytes: usize,
     kernel_ns_per_iteration: f64,
     tape_ns_per_iteration: f64,
+    /// The kernel of the first tier.
+    first_tier_ns_per_iteration: f64,
+    first_tier_compile_ns: f64,
+    break_even_calls: Option<f64>,
+    optimised_break_even_calls: Option<f64>,
 }
 
 /// Measures all programs at all numbers of iterations.
@@ -142,6 +148,11 @@ fn measure(program: &Loop, iterations: usize) -> Result<Row, Error> {
     let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
     let fresh = || builder().record_with(move |x: &[Var], data: &[Var]| run(iterations, x, data));
     let (on_tape, in_kernel) = (fresh(), fresh());
+    let in_first = first_tier(Tape::builder())
+        .record_with(move |x: &[Var], data: &[Var]| run(iterations, x, data));
+    in_first.grad(&x, &data).map_err(failed(&subject, "run the tape"))?;
+    in_first.compile().map_err(failed(&subject, "compile"))?;
+    let first_compile = gradient_kernel(&in_first.report(), &subject)?.compile_time;
     let expected = on_tape.grad(&x, &data).map_err(failed(&subject, "run the tape"))?;
     in_kernel.grad(&x, &data).map_err(failed(&subject, "run the tape"))?;
     in_kernel.compile().map_err(failed(&subject, "compile"))?;
@@ -154,15 +165,20 @@ fn measure(program: &Loop, iterations: usize) -> Result<Row, Error> {
         let finding = format!("the kernel deviates from the tape by {off:.1e}");
         return Err(Error::Inaccurate { subject, finding });
     }
-    let (mut tape_out, mut kernel_out) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+    let zeros = || vec![0.0; x.len()];
+    let (mut tape_out, mut kernel_out, mut first_out) = (zeros(), zeros(), zeros());
     let mut tape = Contender::new(&x, |x| on_tape.grad_into(x, &data, black_box(&mut tape_out)));
     let mut kernel =
         Contender::new(&x, |x| in_kernel.grad_into(x, &data, black_box(&mut kernel_out)));
-    interleave(&mut [&mut tape, &mut kernel], &PLAN, &|| {})
+    let mut first = Contender::new(&x, |x| in_first.grad_into(x, &data, black_box(&mut first_out)));
+    interleave(&mut [&mut tape, &mut kernel, &mut first], &PLAN, &|| {})
         .map_err(failed(&subject, "run while measured"))?;
     let after = in_kernel.report();
     require_kernel_calls(&subject, kernel.calls() + 1, &before, &after)?;
     let each = |all: f64| all / iterations as f64;
+    let (compile_ns, first_tier_compile_ns) =
+        (compile.as_secs_f64() * 1e9, first_compile.as_secs_f64() * 1e9);
+    let (tape_ns, kernel_ns, first_ns) = (tape.median_ns(), kernel.median_ns(), first.median_ns());
     Ok(Row {
         program: program.name,
         iterations,
@@ -173,12 +189,16 @@ fn measure(program: &Loop, iterations: usize) -> Result<Row, Error> {
             / stages.events.max(1) as f64,
         differentiate_ns: median(&stages.differentiate),
         native_ns: median(&stages.native),
-        compile_ns: compile.as_secs_f64() * 1e9,
+        compile_ns,
         nodes: stages.nodes,
         code_bytes,
         constant_bytes: bytes - code_bytes,
-        kernel_ns_per_iteration: each(kernel.median_ns()),
-        tape_ns_per_iteration: each(tape.median_ns()),
+        kernel_ns_per_iteration: each(kernel_ns),
+        tape_ns_per_iteration: each(tape_ns),
+        first_tier_ns_per_iteration: each(first_ns),
+        first_tier_compile_ns,
+        break_even_calls: break_even(first_tier_compile_ns, tape_ns, first_ns),
+        optimised_break_even_calls: break_even(compile_ns, tape_ns, kernel_ns),
     })
 }
 
@@ -245,6 +265,10 @@ fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
         "constants",
         "kernel/iter",
         "tape/kernel",
+        "break-even",
+        "first tier/iter",
+        "compile",
+        "break-even",
     ];
     let cells = |row: &Row| {
         vec![
@@ -262,6 +286,10 @@ fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
             row.constant_bytes.to_string(),
             time(row.kernel_ns_per_iteration),
             number(row.tape_ns_per_iteration / row.kernel_ns_per_iteration),
+            calls(row.optimised_break_even_calls),
+            time(row.first_tier_ns_per_iteration),
+            time(row.first_tier_compile_ns),
+            calls(row.break_even_calls),
         ]
     };
     write_table(out, &header, &rows.iter().map(cells).collect::<Vec<_>>())?;

@@ -7,7 +7,7 @@ mod random;
 use core::ops::Range;
 
 use super::plan::{REGISTERS, Step, plan};
-use super::{RunError, Schedule, schedule, schedule_with_profile};
+use super::{Allocator, RunError, Schedule, schedule, schedule_with_profile};
 use crate::op::Op;
 use crate::random::Random;
 use crate::ssa::{End, Graph, Node, Outcome, block_profile, interpret, parse, verify};
@@ -58,7 +58,7 @@ fn assert_native_when_cut(
     // The placement of code does not matter.
     let profile = block_profile(graph, points.get(..1).unwrap_or_default());
     let schedule = schedule_with_profile(graph, profile.as_ref()).unwrap();
-    let kernel = schedule.compile_with(cuts, registers).unwrap();
+    let kernel = schedule.compile_with(Allocator::Backtracking, cuts, registers).unwrap();
     let mut scratch = vec![f64::NAN; 3];
     let mut found = vec![0.0; kernel.outputs()];
     let mut values = 0;

@@ -27,6 +27,9 @@ const MOST_RUNS: usize = 64;
 /// A heavy path: the blocks from one block down to a leaf, always into the heavier arm, as one
 /// list of steps. A branch is a guard with another arm.
 struct HeavyPath {
+    /// The template of each step.
+    templates: Vec<TemplateId>,
+    /// The steps themselves, once a run has been found.
     steps: Vec<Step>,
     /// The block and the number of each step; a branch follows the last item.
     at: Vec<(Block, usize)>,
@@ -54,7 +57,7 @@ impl Collect<'_> {
         let mut pending = vec![root];
         while let Some(start) = pending.pop() {
             let mut path = self.path(start);
-            while self.roll_exit_chain(&path) {
+            while self.roll_exit_chain(&mut path) {
                 self.chains += 1;
                 path = self.path(start);
             }
@@ -62,44 +65,57 @@ impl Collect<'_> {
         }
     }
 
-    /// The heavy path from `start`.
+    /// The heavy path from `start`, without the steps.
     fn path(&mut self, start: Block) -> HeavyPath {
-        let (mut steps, mut at, mut arms, mut blocks) = (vec![], vec![], vec![], vec![]);
+        let (mut templates, mut at, mut arms, mut blocks) = (vec![], vec![], vec![], vec![]);
         let mut next = Some(start);
         while let Some(block) = next.take() {
             let list = &self.tree.lists[block];
             at.extend((0..list.len()).map(|index| (block, index)));
-            steps.extend_from_slice(list);
-            arms.resize(steps.len(), None);
+            templates.extend(list.iter().map(|step| step.template));
+            arms.resize(templates.len(), None);
             blocks.push(block);
-            if let End::Branch { condition, then, otherwise } = self.tree.ends[block] {
+            if let End::Branch { then, otherwise, .. } = self.tree.ends[block] {
                 let expect = self.weights[then] > self.weights[otherwise];
                 let (on, arm) = if expect { (then, otherwise) } else { (otherwise, then) };
-                let template = self.templates.intern(Template::Guard { expect }, 0, 1);
-                let operands = SmallVec::from_slice(&[condition]);
-                at.push((block, steps.len()));
-                if let Some(last) = at.last_mut() {
-                    last.1 = list.len();
-                }
-                steps.push(Step { template, operands, outputs: SmallVec::new() });
+                at.push((block, list.len()));
+                templates.push(self.templates.intern(Template::Guard { expect }, 0, 1));
                 arms.push(Some(arm));
                 next = Some(on);
             }
         }
-        HeavyPath { steps, at, arms, blocks }
+        HeavyPath { templates, steps: Vec::new(), at, arms, blocks }
+    }
+
+    /// The steps of `path`.
+    fn path_steps(&self, path: &HeavyPath) -> Vec<Step> {
+        let step = |(&template, &(block, number)): (&TemplateId, &(Block, usize))| {
+            if let Some(step) = self.tree.lists[block].get(number) {
+                return step.clone();
+            }
+            let operands = match self.tree.ends[block] {
+                End::Branch { condition, .. } => SmallVec::from_slice(&[condition]),
+                End::Return(_) | End::Open => SmallVec::new(),
+            };
+            Step { template, operands, outputs: SmallVec::new() }
+        };
+        path.templates.iter().zip(&path.at).map(step).collect()
     }
 
     /// Rolls the first exit chain in `path`; returns false if there is none.
-    fn roll_exit_chain(&mut self, path: &HeavyPath) -> bool {
+    fn roll_exit_chain(&mut self, path: &mut HeavyPath) -> bool {
         if path.blocks.len() == 1 {
             return false;
         }
         let Some(iterations) = self.limits.exits else { return false };
         let limits = RerollLimits { iterations, ..*self.limits };
-        let list: Vec<TemplateId> = path.steps.iter().map(|step| step.template).collect();
-        let runs = runs(&list, &limits);
-        let has_arms =
-            |run: &&PeriodicRun| path.arms[run.start..run.end].iter().any(|arm| arm.is_some());
+        let mut runs = runs(&path.templates, &limits);
+        runs.retain(|run| path.arms[run.start..run.end].iter().any(Option::is_some));
+        if runs.is_empty() {
+            return false;
+        }
+        path.steps = self.path_steps(path);
+        let path = &*path;
         set_definitions(&path.steps, &mut self.definitions);
         let mut found = None;
         {
@@ -111,7 +127,7 @@ impl Collect<'_> {
                 tree: &mut self.tree,
                 limits: &limits,
             };
-            'runs: for run in runs.iter().filter(has_arms).take(MOST_RUNS) {
+            'runs: for run in runs.iter().take(MOST_RUNS) {
                 for (end, continuation) in chain.ends(run) {
                     found = chain.find(run, end, continuation);
                     if found.is_some() {

@@ -14,9 +14,10 @@ use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{Block, Def, End, Graph, Item, Node, Region, uses};
 
-/// The graph with jumps threaded; `None` if there is nothing to thread. Unreachable blocks,
-/// regions and nodes are still listed, and ids are out of order.
-pub(super) fn thread_jumps(graph: &Graph) -> Option<Graph> {
+/// The graph with jumps threaded; `None` unless a path has at least `least` decisions, as many as a
+/// chain of so many exits needs. Unreachable blocks, regions and nodes are still listed, and ids are
+/// out of order.
+pub(super) fn thread_jumps(graph: &Graph, least: usize) -> Option<Graph> {
     let is_plain = |region: Region| {
         let data = &graph.regions[region];
         data.cycle.is_none() && data.replays.is_none()
@@ -31,13 +32,13 @@ pub(super) fn thread_jumps(graph: &Graph) -> Option<Graph> {
         uses: uses(graph),
         values: graph.nodes.keys().collect(),
         destinations: PrimaryMap::filled(Destination::Several, graph.blocks.len()),
-        decisions: 0,
-        tasks: vec![Task { out: root, block: root, dissolved: None }],
+        most_decisions: 0,
+        tasks: vec![Task { out: root, block: root, dissolved: None, decisions: 0 }],
     };
     while let Some(task) = threading.tasks.pop() {
         threading.run(task);
     }
-    (threading.decisions > 0).then_some(threading.new)
+    (threading.most_decisions >= least.max(1)).then_some(threading.new)
 }
 
 /// Tests whether a branch compares the first φ of a region, the number of an exit.
@@ -60,8 +61,9 @@ struct Threading<'a> {
     values: PrimaryMap<Node, Node>,
     /// The continuation below each block of a dissolved region.
     destinations: PrimaryMap<Block, Destination>,
-    /// The number of regions that chose where their blocks continue.
-    decisions: usize,
+    /// The largest number of decisions on a path through a tree of blocks: of regions that chose
+    /// where their blocks continue.
+    most_decisions: usize,
     tasks: Vec<Task>,
 }
 
@@ -70,6 +72,8 @@ struct Task {
     out: Block,
     block: Block,
     dissolved: Option<Rc<Dissolved>>,
+    /// The number of decisions above in the tree.
+    decisions: usize,
 }
 
 /// The innermost dissolved region around, with its continuation.
@@ -102,23 +106,19 @@ enum Destination {
 }
 
 impl Threading<'_> {
-    fn run(&mut self, Task { out, block, dissolved }: Task) {
+    fn run(&mut self, task: Task) {
         let (mut items, mut regions) = (Vec::new(), Vec::new());
-        let end = self.fill(block, dissolved, &mut items, &mut regions);
+        let out = task.out;
+        let end = self.fill(task, &mut items, &mut regions);
         self.new.blocks[out].items = items;
         self.new.blocks[out].end = end;
         // Before the blocks that follow, which may overwrite `values`.
         self.tasks.extend(regions.into_iter().rev());
     }
 
-    /// Appends the items of `block` and what follows it; returns the terminator.
-    fn fill(
-        &mut self,
-        mut block: Block,
-        mut dissolved: Option<Rc<Dissolved>>,
-        items: &mut Vec<Item>,
-        regions: &mut Vec<Task>,
-    ) -> End {
+    /// Appends the items of the block of `task` and what follows it; returns the terminator.
+    fn fill(&mut self, task: Task, items: &mut Vec<Item>, regions: &mut Vec<Task>) -> End {
+        let Task { mut block, mut dissolved, mut decisions, .. } = task;
         let mut next = 0;
         loop {
             if next == 0
@@ -129,7 +129,8 @@ impl Threading<'_> {
                 // The remainder of the region passes on no number.
                 let root = self.new.new_block();
                 let rest = Dissolved { region: now.region, then: Continuation::Phis, around: None };
-                regions.push(Task { out: root, block, dissolved: Some(Rc::new(rest)) });
+                let dissolved_rest = Some(Rc::new(rest));
+                regions.push(Task { out: root, block, dissolved: dissolved_rest, decisions: 0 });
                 items.push(Item::Region(now.region));
                 self.shorten(now.region, root);
                 let phis = &self.old.regions[now.region].phis;
@@ -155,10 +156,11 @@ impl Threading<'_> {
                     Continuation::Target
                 } else {
                     items.push(item);
-                    regions.push(Task { out: root, block: root, dissolved: None });
+                    regions.push(Task { out: root, block: root, dissolved: None, decisions: 0 });
                     continue;
                 };
-                self.decisions += usize::from(matches!(then, Continuation::Target));
+                decisions += usize::from(matches!(then, Continuation::Target));
+                self.most_decisions = self.most_decisions.max(decisions);
                 dissolved = Some(Rc::new(Dissolved { region, then, around: dissolved }));
                 (block, next) = (root, 0);
                 continue;
@@ -169,7 +171,8 @@ impl Threading<'_> {
                     // A block may be on several paths, and is copied for each.
                     let outs = [self.new.new_block(), self.new.new_block()];
                     for (out, block) in outs.into_iter().zip([then, otherwise]).rev() {
-                        self.tasks.push(Task { out, block, dissolved: dissolved.clone() });
+                        let dissolved = dissolved.clone();
+                        self.tasks.push(Task { out, block, dissolved, decisions });
                     }
                     let [then, otherwise] = outs;
                     return End::Branch { condition: self.values[condition], then, otherwise };

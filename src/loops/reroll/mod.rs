@@ -138,9 +138,12 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
         let loops: Vec<Region> = graph.regions.keys().filter(is_loop).collect();
         return expand(graph, &loops).map_or_else(|| graph.clone(), |new| reroll(&new, limits));
     }
-    // Jump threading is kept only if it makes a loop with an exit.
+    // Jump threading is kept only if it makes a loop with an exit. All iterations but the last
+    // choose where they continue.
     if limits.threading
-        && let Some(threaded) = jump_threading::thread_jumps(graph)
+        && let Some(exits) = limits.exits
+        && let Some(threaded) =
+            jump_threading::thread_jumps(graph, (exits as usize).saturating_sub(1))
     {
         let mut templates = template::Templates::default();
         if let Some(collected) = collect::collect(&threaded, &mut templates, &limits)

@@ -22,6 +22,9 @@ pub(super) fn runs(templates: &[TemplateId], limits: &RerollLimits) -> Vec<Perio
     let count = templates.len();
     let iterations = limits.iterations.max(2) as usize;
     let longest = count / iterations;
+    if longest == 0 {
+        return Vec::new();
+    }
     let mut last = HashMap::with_capacity(count.min(1 << 10));
     let previous: Vec<Option<usize>> =
         templates.iter().enumerate().map(|(at, &template)| last.insert(template, at)).collect();

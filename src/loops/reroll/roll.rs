@@ -16,6 +16,9 @@ pub(super) fn roll(
     limits: &RerollLimits,
 ) -> usize {
     roll_repeatedly(steps, templates, definitions, limits);
+    if !steps.iter().any(|step| is_loop(step, templates)) {
+        return 0;
+    }
     if split_loops(steps, templates, definitions, limits) {
         roll_repeatedly(steps, templates, definitions, limits);
     }
@@ -35,6 +38,9 @@ pub(super) fn roll_repeatedly(
     limits: &RerollLimits,
 ) {
     for _ in 0..limits.depth {
+        if steps.len() < limits.iterations as usize {
+            break;
+        }
         let list: Vec<TemplateId> = steps.iter().map(|step| step.template).collect();
         let runs = runs(&list, limits);
         if runs.is_empty() {
@@ -117,9 +123,6 @@ fn unroll_copying(
     definitions: &mut Definitions<'_>,
     limits: &RerollLimits,
 ) {
-    if !steps.iter().any(|step| is_loop(step, templates)) {
-        return;
-    }
     set_definitions(steps, definitions);
     let search = Search::new(steps, templates, definitions, limits);
     let mut new = Vec::with_capacity(steps.len());

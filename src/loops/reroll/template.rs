@@ -100,7 +100,7 @@ pub(super) enum ScopeEnd {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Inner {
     pub(super) template: TemplateId,
-    pub(super) operands: Vec<Ref>,
+    pub(super) operands: SmallVec<[Ref; 3]>,
 }
 
 /// The source of an operand of a step inside a region or loop.
