@@ -38,8 +38,14 @@ impl Var {
     #[inline(always)]
     #[track_caller]
     pub(super) fn apply2(self, op: Op, other: Var) -> Var {
+        self.apply2_at(op, other, Location::caller())
+    }
+
+    /// Applies `op` where the user's place is not the caller's.
+    #[inline(always)]
+    pub(super) fn apply2_at(self, op: Op, other: Var, at: Site) -> Var {
         let value = eval(op, [self.value, other.value, 0.0]);
-        let (a, b, at) = (self.tag, other.tag, Location::caller());
+        let (a, b) = (self.tag, other.tag);
         // The common case first: operands are tested for being constants only if they are not both
         // events of this recording.
         let kind = Kind::apply(op, Form::Events);

@@ -6,7 +6,7 @@ use core::ops::{
     Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, RemAssign, Sub, SubAssign,
 };
 
-use super::Var;
+use super::{Var, recorder};
 use crate::op::Op;
 
 macro_rules! binary {
@@ -151,16 +151,16 @@ impl Neg for &Var {
 macro_rules! fold {
     ($trait:ident $method:ident $op:ident $empty:literal) => {
         impl $trait for Var {
-            #[track_caller]
             fn $method<I: Iterator<Item = Var>>(vars: I) -> Var {
-                vars.reduce(|a, b| a.apply2(Op::$op, b)).unwrap_or(Var::constant($empty))
+                // The caller is `Iterator`; the user's place is that of the latest term.
+                let apply = |a: Var, b: Var| a.apply2_at(Op::$op, b, recorder::latest_site());
+                vars.reduce(apply).unwrap_or(Var::constant($empty))
             }
         }
 
         impl<'a> $trait<&'a Var> for Var {
-            #[track_caller]
             fn $method<I: Iterator<Item = &'a Var>>(vars: I) -> Var {
-                vars.copied().reduce(|a, b| a.apply2(Op::$op, b)).unwrap_or(Var::constant($empty))
+                <Var as $trait>::$method(vars.copied())
             }
         }
     };

@@ -197,6 +197,12 @@ fn has_room(at: Site) -> bool {
     with_front(|front| with_back(|back| front.make_room(back, at)))
 }
 
+/// The site of the latest event; that of the recorded function before the first one.
+#[inline]
+pub(super) fn latest_site() -> Site {
+    with_front(|front| front.latest_site())
+}
+
 /// Tests whether event number `index` is an input.
 pub(super) fn is_input(index: u32) -> bool {
     with_back(|back| index < back.inputs)
@@ -314,6 +320,22 @@ impl Ring {
 }
 
 impl Front<'_> {
+    /// The site in the cell of the latest event.
+    #[inline]
+    pub(super) fn latest_site(self) -> Site {
+        self.ring.sites[self.latest_cell()].get()
+    }
+
+    /// Sets the site in the cell of the latest event, which is not in the ring.
+    pub(super) fn set_latest_site(self, site: Site) {
+        self.ring.sites[self.latest_cell()].set(site);
+    }
+
+    #[inline]
+    fn latest_cell(self) -> usize {
+        (self.cursor.next.get() & ID).wrapping_sub(1) as usize % RING
+    }
+
     #[inline]
     fn is_recording(self) -> bool {
         self.cursor.next.get() >> 32 != u64::from(FOREIGN_STAMP)

@@ -141,7 +141,7 @@ impl Tracer {
             limit: limit.min(MAX_EVENTS),
             failure: None,
         };
-        let session = Session::enter(back, stamp, self.detail);
+        let session = Session::enter(back, stamp, self.detail, made);
         let (active, inactive) = vars.split_at(inputs.active.len());
         let output = f(active, inactive);
         let operand = operand(output, stamp, made);
@@ -177,20 +177,23 @@ impl Tracer {
 
 /// A running recording; restores the previous one when dropped.
 struct Session {
-    previous: Option<(Back, Cursor)>,
+    /// Its state, and the site of its latest event.
+    previous: Option<(Back, Cursor, Site)>,
 }
 
 impl Session {
     /// Starts a recording whose first events, the inputs, are in `new`.
-    fn enter(new: Back, stamp: u32, detail: Detail) -> Self {
+    fn enter(new: Back, stamp: u32, detail: Detail, made: Site) -> Self {
         with_front(|front| {
             with_back(|back| {
                 back.flush(front);
                 let next = tag(stamp, new.inputs);
                 let previous = mem::replace(back, new);
+                let site = front.latest_site();
                 let cursor = front.cursor.restart(next);
+                front.set_latest_site(made);
                 front.cursor.detail.set(detail);
-                Session { previous: Some((previous, cursor)) }
+                Session { previous: Some((previous, cursor, site)) }
             })
         })
     }
@@ -206,10 +209,11 @@ impl Session {
 
     /// Restores the previous recording; returns this one.
     fn restore(&mut self) -> Option<Back> {
-        let (previous, cursor) = self.previous.take()?;
+        let (previous, cursor, site) = self.previous.take()?;
         with_front(|front| {
             // Its ring was flushed when this recording began.
             front.cursor.restart(cursor.next.get());
+            front.set_latest_site(site);
             front.cursor.signature.set(cursor.signature.get());
             front.cursor.regions.set(cursor.regions.get());
             front.cursor.unjoined.set(cursor.unjoined.get());

@@ -310,3 +310,13 @@ fn state_that_changes_is_noticed_by_repeating_kernel_calls() {
     assert_eq!(f.grad(&[1.5]).unwrap(), [-3.0]);
     assert_eq!((f.report().tape_calls, f.report().kernel_calls), (1, 0));
 }
+
+#[test]
+fn a_sum_has_the_place_of_its_terms() {
+    let limits = limits(|limits| limits.trace_events = 9);
+    let line = line!() + 1;
+    let sum = |x: &[Var]| (0..10).map(|i| x[0] + f64::from(i)).sum::<Var>();
+    let error = Tape::builder().limits(limits).record(sum).grad(&[0.5]).unwrap_err();
+    let place = error.place().unwrap();
+    assert!(place.file.ends_with("limits.rs") && place.line == line, "{place:?}");
+}
