@@ -34,6 +34,8 @@ pub struct Binding {
     pub hint: Option<Hint>,
     /// Has a shadow: it may be plain, and each use of it is one that can be rewritten.
     pub tracked: bool,
+    /// Declared with a small number, or without a value.
+    pub is_small: bool,
     /// Certainly a `Var`, or a collection of them.
     pub vars: bool,
 }

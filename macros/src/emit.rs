@@ -13,6 +13,7 @@ const POINT: &str = "__phigrad_point_";
 const MUTATORS: &str = "__phigrad_mutators_";
 const JUMPS: &str = "__phigrad_jumps_";
 const CAPTURED: &str = "__phigrad_captured_by_";
+const COUNTS: &str = "__phigrad_counts_";
 const LIVE_INS: &str = "__phigrad_live_ins_";
 /// The number of bits; the last one is shared by all further variables.
 const LAST_BIT: usize = 63;
@@ -48,6 +49,9 @@ fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
         let unknown = |kind: &Kind| matches!(kind, Kind::Unknown(_));
         let unknown = log.entries[start..end].iter().any(|entry| unknown(&entry.kind));
         Some(quote_spanned!(site()=> (#unknown #(| #questions)*)))
+    } else if let Some(number) = text.strip_prefix(COUNTS) {
+        let counts = log.is_counter(number.parse().ok()?);
+        Some(quote!(#counts))
     } else if let Some(number) = text.strip_prefix(LIVE_INS) {
         let (point, name) = (point(number)?, quote!(capture));
         let live_ins =

@@ -151,6 +151,23 @@ fn of_block(block: &Block, of: &dyn Fn(&Expr) -> Option<Hint>) -> Option<Hint> {
     }
 }
 
+/// Tests whether `expr` is a literal of at most `limit`.
+pub fn is_small(expr: &Expr, limit: u64) -> bool {
+    match expr {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Int(number) => number.base10_parse::<u64>().is_ok_and(|number| number <= limit),
+            _ => false,
+        },
+        Expr::Paren(paren) => is_small(&paren.expr, limit),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_small(&unary.expr, limit),
+        _ => false,
+    }
+}
+
+/// The largest number that a counter begins with, and the largest by which it changes.
+pub const BEGIN: u64 = 1 << 20;
+pub const STEP: u64 = 4;
+
 /// Tests whether `expr` can be evaluated twice: it has no effects, and what it computes is plain if
 /// its variables are.
 pub fn is_repeatable(expr: &Expr) -> bool {
@@ -172,6 +189,25 @@ pub fn is_repeatable(expr: &Expr) -> bool {
             call.method == "len" && call.args.is_empty() && is_repeatable(&call.receiver)
         }
         _ => false,
+    }
+}
+
+/// Tests whether `expr` is an iterator that changes nothing and evaluates each part once.
+pub fn is_hoistable(expr: &Expr) -> bool {
+    match expr {
+        Expr::Paren(paren) => is_hoistable(&paren.expr),
+        Expr::Group(group) => is_hoistable(&group.expr),
+        Expr::Reference(reference) => is_hoistable(&reference.expr),
+        Expr::Index(index) => is_hoistable(&index.expr) && is_hoistable(&index.index),
+        Expr::Range(range) => {
+            [&range.start, &range.end].into_iter().flatten().all(|end| is_repeatable(end))
+        }
+        Expr::MethodCall(call) => {
+            let is_simple =
+                |argument: &Expr| matches!(argument, Expr::Closure(_)) || is_hoistable(argument);
+            is_hoistable(&call.receiver) && call.args.iter().all(is_simple)
+        }
+        _ => is_repeatable(expr),
     }
 }
 

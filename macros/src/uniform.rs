@@ -25,12 +25,21 @@ pub struct Update {
     pub variable: Variable,
     /// The variables that the new value depends on; `None` if it may depend on more.
     pub from: Option<Vec<Variable>>,
+    /// It assigns, adds or subtracts a small number.
+    pub is_small: bool,
 }
 
 /// The number of variables through which a dependence is followed.
 const DEPTH: usize = 4;
 
 impl Log {
+    /// Tests whether `variable` is a counter: it begins with a small number and changes by small
+    /// ones, so that it does not overflow as long as a call ends.
+    pub fn is_counter(&self, variable: Variable) -> bool {
+        let mut updates = self.updates.iter().filter(|update| update.variable == variable);
+        self.bindings[variable].is_small && updates.all(|update| update.is_small)
+    }
+
     /// Tests whether tracked `variable` is static state at `point` as long as its value is known.
     pub fn keeps_constant(&self, index: usize, variable: Variable) -> bool {
         let point: &Point = &self.points[index];

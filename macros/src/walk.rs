@@ -107,6 +107,8 @@ pub struct Walker {
     /// True in the expression that a `match` looks at, and in an operand that is not pinned.
     is_scrutinee: bool,
     is_compared: bool,
+    /// True in the iterator of a loop, whose variables are pinned before it.
+    is_hoisted: bool,
     /// The tracked variable to which the next expression is assigned.
     target: Option<Variable>,
     /// True if a shadow is pending for that assignment.

@@ -18,33 +18,62 @@ pub enum Numbering {
     },
 }
 
-/// The integers that a traced shadow may have, and the largest summand that needs no guard.
-///
-/// A run has fewer than 2³² events, and a loop in a kernel no more iterations than were recorded:
-/// sums of summands up to `free` stay far from the limits of the type, and exact as `f64`.
-pub(super) struct Range {
-    pub(super) low: f64,
-    pub(super) high: f64,
-    pub(super) free: f64,
-}
+/// The integers that are numbered one by one. Beyond there are only the largest and the smallest
+/// value of a type, which often stand for "none", and everything else.
+const EXACT: i128 = 1 << 53;
+const EXTREME: i128 = 1 << 60;
+const OTHER: i128 = 1 << 59;
 
 impl Numbering {
-    pub(super) fn range(self) -> Range {
-        let power = |exponent: u32| f64::from(exponent).exp2();
-        let (bits, signed) = match self {
-            Numbering::Flag => return Range { low: 0.0, high: 1.0, free: 0.0 },
-            Numbering::Choices(count) => {
-                return Range { low: 0.0, high: f64::from(count) - 1.0, free: 0.0 };
+    /// The smallest and the largest number that is a sum.
+    fn range(self) -> (i128, i128) {
+        match self {
+            Numbering::Flag => (0, 1),
+            Numbering::Choices(count) => (0, i128::from(count) - 1),
+            Numbering::Integer { bits, signed } => {
+                let high = EXACT.min((1 << (bits - u32::from(signed))) - 1);
+                (if signed { -high - i128::from(high < EXACT) } else { 0 }, high)
             }
-            Numbering::Integer { bits, signed } => (bits, signed),
+        }
+    }
+
+    /// The largest and the smallest value of a type with values that are not exact.
+    fn extremes(self) -> Option<(i128, i128)> {
+        let Numbering::Integer { bits: 64, signed } = self else { return None };
+        let high = (1 << (64 - u32::from(signed))) - 1;
+        Some((if signed { -high - 1 } else { 0 }, high))
+    }
+
+    /// The number of a value. The order of numbers is that of the values.
+    pub(super) fn number(self, wide: i128) -> f64 {
+        let number = match self.extremes() {
+            Some((low, high)) if wide.abs() > EXACT => match wide {
+                _ if wide == high => EXTREME,
+                _ if wide == low => -EXTREME,
+                _ => OTHER * wide.signum(),
+            },
+            _ => wide,
         };
-        let (low, high, free) = match (bits, signed) {
-            (..=16, true) => (-power(bits - 1), power(bits - 1) - 1.0, 0.0),
-            (..=16, false) => (0.0, power(bits) - 1.0, 0.0),
-            (..=32, _) => (-power(30), power(30), 16.0),
-            _ => (-power(52), power(52), power(20)),
-        };
-        Range { low: if signed { low } else { 0.0 }, high, free }
+        number as f64
+    }
+
+    /// The value with this number, which is exact or extreme.
+    fn value(self, number: f64) -> i128 {
+        match (self.extremes(), number as i128) {
+            (Some((_, high)), EXTREME) => high,
+            (Some((low, _)), number) if number == -EXTREME => low,
+            (_, number) => number,
+        }
+    }
+
+    /// Tests whether a value can become a φ: no other has its number.
+    pub(super) fn is_exact(self, wide: i128) -> bool {
+        self.number(wide).abs() != OTHER as f64
+    }
+
+    /// Tests whether values of the type are tracked.
+    pub(super) fn is_tracked(self) -> bool {
+        !matches!(self, Numbering::Integer { bits: 128, .. })
     }
 }
 
@@ -115,15 +144,22 @@ pub(super) fn pin(numbering: Numbering, shadow: Var) {
         Numbering::Flag => (0.0, 2.0),
         Numbering::Choices(count) => (0.0, f64::from(count)),
         Numbering::Integer { signed, .. } => {
+            let limit = EXACT as f64;
             let mut bounds = (0.0, 2.0);
             if signed && shadow < 0.0 {
                 bounds = (-2.0, 0.0);
-                while shadow < bounds.0 {
+                while bounds.0 >= -limit && shadow < bounds.0 {
                     bounds = (bounds.0 * 8.0, bounds.0);
                 }
+                if bounds.0 < -limit && shadow < bounds.0 {
+                    return;
+                }
             } else {
-                while shadow >= bounds.1 {
+                while bounds.1 <= limit && shadow >= bounds.1 {
                     bounds = (bounds.1, bounds.1 * 8.0);
+                }
+                if bounds.1 > limit && shadow >= bounds.1 {
+                    return;
                 }
             }
             bounds
@@ -139,8 +175,16 @@ pub(super) fn pin(numbering: Numbering, shadow: Var) {
     }
 }
 
+/// A sum of a variable and something known.
+#[derive(Clone, Copy)]
+pub(super) struct Sign {
+    /// It was written with a minus sign.
+    pub(super) subtracts: bool,
+    /// The variable is a counter: it would take 2²⁸ of its small steps to overflow 32 bits.
+    pub(super) counts: bool,
+}
+
 /// The shadow of a sum with the number `after`: `before` plus something that is known on this path.
-/// `subtracts` tells that it was written with a minus sign.
 #[cold]
 #[track_caller]
 pub(super) fn add(
@@ -148,9 +192,9 @@ pub(super) fn add(
     before: Var,
     number: f64,
     after: i128,
-    subtracts: bool,
+    Sign { subtracts, counts }: Sign,
 ) -> Var {
-    if let Numbering::Integer { bits: bits @ ..=64, signed } = numbering {
+    if let Numbering::Integer { bits, signed } = numbering {
         // The summand, whether the sum has wrapped around or not.
         let modulus = 1i128 << bits;
         let least = match (signed, subtracts) {
@@ -158,17 +202,17 @@ pub(super) fn add(
             (false, true) => 1 - modulus,
             (false, false) => 0,
         };
-        let by = (after - number as i128 - least).rem_euclid(modulus) + least;
+        let by = (after - numbering.value(number) - least).rem_euclid(modulus) + least;
         if by == 0 {
             return before;
         }
-        let by = by as f64;
-        let (sum, range) = (before + by, numbering.range());
-        let is_free = by.abs() <= range.free && (by > 0.0 || signed);
-        if is_free || (if by > 0.0 { sum <= range.high } else { sum >= range.low }) {
+        // Beyond the range the variable has wrapped around, or its number is not exact.
+        let (sum, (low, high)) = (before + by as f64, numbering.range());
+        let is_free = counts && bits >= 32 && (by > 0 || signed);
+        if is_free || if by > 0 { sum <= high as f64 } else { sum >= low as f64 } {
             return sum;
         }
     }
     pin(numbering, before);
-    Var::from(after as f64)
+    Var::from(numbering.number(after))
 }

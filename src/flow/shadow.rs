@@ -9,7 +9,7 @@
 
 use core::cell::Cell;
 
-use super::plain::{Numbering, Plain, add, pin};
+use super::plain::{Numbering, Plain, Sign, add, pin};
 use super::Carrier;
 use crate::trace::{Var, mark};
 
@@ -101,8 +101,9 @@ pub trait Tracked<'a> {
     /// Notes that a value was assigned whose shadow may be pending.
     fn assigned_pending(&self);
 
-    /// Notes that something known was added, or subtracted.
-    fn added(&self, subtracts: bool);
+    /// Notes that something known was added, or subtracted. `counts` tells that the variable
+    /// begins with a small number and changes by small ones.
+    fn added(&self, subtracts: bool, counts: bool);
 
     /// Notes that the value was changed by another operator.
     fn changed(&self);
@@ -151,7 +152,7 @@ pub trait Untracked<'a> {
     fn assigned_pending(&self);
 
     /// Does nothing.
-    fn added(&self, subtracts: bool);
+    fn added(&self, subtracts: bool, counts: bool);
 
     /// Does nothing.
     fn changed(&self);
@@ -175,10 +176,10 @@ pub trait Untracked<'a> {
     fn capture(&self, to: &mut Carrier) -> bool;
 }
 
-/// The number of a value, which is exact if it is in range.
+/// The number of a value.
 #[inline]
 fn number<T: Plain>(value: &T) -> f64 {
-    value.wide() as f64
+    T::NUMBERING.number(value.wide())
 }
 
 impl<T: Plain> Track<'_, T> {
@@ -213,10 +214,9 @@ impl<T: Plain> Track<'_, T> {
             .unwrap_or(self.constant())
     }
 
-    /// The static state of a value that is known on this path, if it must not become a φ.
-    fn is_out_of_range(&self) -> bool {
-        let range = T::NUMBERING.range();
-        !(range.low..=range.high).contains(&number(self.0))
+    /// Tests whether the value can become a φ.
+    fn is_exact(&self) -> bool {
+        T::NUMBERING.is_exact(self.0.wide())
     }
 
     /// Hands over a value that is known on this path.
@@ -290,12 +290,13 @@ impl<'a, T: Plain> Tracked<'a> for Track<'a, T> {
 
     #[inline]
     #[track_caller]
-    fn added(&self, subtracts: bool) {
+    fn added(&self, subtracts: bool, counts: bool) {
         let before = self.1.var.get();
         self.1.var.set(match before.is_constant() {
             true => self.constant(),
             false => {
-                add(T::NUMBERING, before, mark::number(before), self.0.wide(), subtracts)
+                let sign = Sign { subtracts, counts };
+                add(T::NUMBERING, before, mark::number(before), self.0.wide(), sign)
             }
         });
     }
@@ -333,13 +334,17 @@ impl<'a, T: Plain> Tracked<'a> for Track<'a, T> {
             return;
         };
         let number = mark::number(before);
-        target.pending.set(Some(add(T::NUMBERING, before, number, self.0.wide(), subtracts)));
+        let sign = Sign { subtracts, counts: false };
+        target.pending.set(Some(add(T::NUMBERING, before, number, self.0.wide(), sign)));
     }
 
     #[inline]
     fn carry(&self, to: &mut Carrier, index: u64, keeps: bool) -> bool {
+        if !T::NUMBERING.is_tracked() {
+            return false;
+        }
         let mut var = self.var();
-        if var.is_constant() && (keeps || self.is_out_of_range()) {
+        if var.is_constant() && (keeps || !self.is_exact()) {
             to.state(index);
             self.state(to);
         } else {
@@ -351,8 +356,11 @@ impl<'a, T: Plain> Tracked<'a> for Track<'a, T> {
 
     #[inline]
     fn carry_value(&self, to: &mut Carrier) -> bool {
+        if !T::NUMBERING.is_tracked() {
+            return false;
+        }
         let mut var = self.pending();
-        if var.is_constant() && self.is_out_of_range() {
+        if var.is_constant() && !self.is_exact() {
             to.state(VALUE);
             self.state(to);
         } else {
@@ -362,9 +370,13 @@ impl<'a, T: Plain> Tracked<'a> for Track<'a, T> {
         true
     }
 
+    /// A value that is known is static state: operations on it are not in the trace.
     fn capture(&self, to: &mut Carrier) -> bool {
         let mut var = self.var();
-        if var.is_constant() && self.is_out_of_range() {
+        if !T::NUMBERING.is_tracked() {
+            return false;
+        }
+        if var.is_constant() {
             self.state(to);
         } else if !to.is_done() {
             to.var(&mut var);
@@ -397,7 +409,7 @@ impl<'a, T: ?Sized> Untracked<'a> for &Track<'a, T> {
     fn assigned_pending(&self) {}
 
     #[inline]
-    fn added(&self, _: bool) {}
+    fn added(&self, _: bool, _: bool) {}
 
     #[inline]
     fn changed(&self) {}

@@ -125,6 +125,7 @@ impl Walker {
             typed: false,
             hint: None,
             tracked: false,
+            is_small: bound.origin == Origin::Deferred,
             vars: false,
         });
         self.log.flow.declare(variable);

@@ -29,9 +29,7 @@ impl Walker {
         let known = self.is_known(&for_expr.expr);
         let lenders = self.lenders_of(&for_expr.expr, false);
         let borrowed = self.log.long_borrows.len();
-        self.in_condition(|walker| {
-            walker.storing(|walker| walker.argument(&mut for_expr.expr));
-        });
+        let pins = self.iterator(&mut for_expr.expr);
         let borrowed = borrowed..self.log.long_borrows.len();
         let stateful = stateful
             && self.log.entries[start..]
@@ -160,7 +158,7 @@ impl Walker {
         let remember = quote_spanned!(site=> let #memory = ::phigrad::flow::Memory::default(););
         *expr = attributed(
             attributes,
-            Expr::Verbatim(quote!({ let #region = #enter; #remember #whole })),
+            Expr::Verbatim(quote!({ #(#pins)* let #region = #enter; #remember #whole })),
         );
     }
 

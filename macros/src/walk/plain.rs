@@ -4,6 +4,8 @@
 //! The first walk finds them: a mention refuses its variable unless it is one of the uses below.
 //! The second walk rewrites the uses.
 
+use core::mem;
+
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
@@ -24,6 +26,12 @@ pub fn shadow(variable: Variable) -> Ident {
 /// A call for `variable`, which has this name here.
 pub fn track(name: &Ident, variable: Variable, call: &TokenStream) -> TokenStream {
     let (span, shadow) = (Span::mixed_site().located_at(name.span()), shadow(variable));
+    // The place of the guards.
+    let call = call.clone().into_iter().map(|mut token| {
+        token.set_span(token.span().located_at(name.span()));
+        token
+    });
+    let call = TokenStream::from_iter(call);
     quote_spanned!(span=> (&::phigrad::flow::Track(&#name, &#shadow)).#call)
 }
 
@@ -138,18 +146,26 @@ impl Walker {
         match (pattern, init) {
             (Pat::Ident(PatIdent { by_ref: None, subpat: None, ident, .. }), _) => {
                 let known = init.map(|init| (self.hint(init), self.holds_vars(init)));
+                let is_small = init.is_some_and(|init| hint::is_small(init, hint::BEGIN));
                 self.set_hint(ident, first, false, known.unwrap_or_default());
+                if let Some(variable) = self.find(ident).filter(|&variable| variable >= first) {
+                    self.log.bindings[variable].is_small |= is_small;
+                }
             }
             (Pat::Tuple(pair), Some(Expr::Tuple(values))) if pair.elems.len() == values.elems.len() => {
                 for (pattern, init) in pair.elems.iter().zip(&values.elems) {
                     self.note_hints(pattern, Some(init), first);
                 }
             }
-            (Pat::Type(typed), _) => {
+            (Pat::Type(typed), init) => {
                 if let Pat::Ident(PatIdent { by_ref: None, ident, .. }) = &*typed.pat {
                     let names = tokens::idents(typed.ty.to_token_stream());
                     let vars = names.iter().any(|name| name == "Var");
                     self.set_hint(ident, first, true, (hint::of_type(&typed.ty), vars));
+                    let is_small = init.is_some_and(|init| hint::is_small(init, hint::BEGIN));
+                    if let Some(variable) = self.find(ident).filter(|&variable| variable >= first) {
+                        self.log.bindings[variable].is_small |= is_small;
+                    }
                 }
             }
             _ => {}
@@ -184,6 +200,26 @@ impl Walker {
             quote!(#declaration #call;)
         });
         shadows.collect()
+    }
+
+    /// Walks through the iterator of a loop. Returns the statements that pin what it reads before
+    /// the loop's region: in the region, a decision before the first item hides its position.
+    pub(super) fn iterator(&mut self, expr: &mut Expr) -> Vec<TokenStream> {
+        let is_hoisted = !self.inert
+            && hint::is_hoistable(expr)
+            && !self.names_tracked(expr.to_token_stream()).is_empty();
+        let pins = is_hoisted.then(Vec::new);
+        let (outer, hoisted) = match is_hoisted {
+            true => (mem::replace(&mut self.pins, pins), mem::replace(&mut self.is_hoisted, true)),
+            false => (None, false),
+        };
+        self.in_condition(|walker| walker.storing(|walker| walker.argument(expr)));
+        if !is_hoisted {
+            return Vec::new();
+        }
+        self.is_hoisted = hoisted;
+        let pins = mem::replace(&mut self.pins, outer);
+        self.pins_of(pins.unwrap_or_default())
     }
 
     /// The names that determine how often a loop runs, if they are all in its condition or iterator.
@@ -237,7 +273,7 @@ impl Walker {
     /// Rewrites a read of a variable by value.
     pub(super) fn pin_value(&mut self, expr: &mut Expr) {
         let target = self.target.take();
-        if self.inert || self.is_scrutinee || self.is_compared {
+        if self.inert || self.is_scrutinee || self.is_compared || self.is_hoisted {
             return;
         }
         let Some((name, variable)) = self.tracked(expr) else { return };
@@ -258,6 +294,7 @@ impl Walker {
     pub(super) fn pin_reference(&mut self, expr: &mut Expr) {
         if let Expr::Reference(reference) = &*expr
             && !self.inert
+            && !self.is_hoisted
             && let Some((name, variable)) = self.tracked(&reference.expr)
         {
             *expr = Expr::Verbatim(track(&name, variable, &quote!(pinned())));
@@ -293,6 +330,7 @@ impl Walker {
     /// Rewrites a method call on a tracked variable; `receiver` is the former receiver.
     pub(super) fn pin_call(&mut self, receiver: &Expr, expr: &mut Expr) {
         if !self.inert
+            && !self.is_hoisted
             && let Some((name, variable)) = self.tracked(receiver)
         {
             let call = track(&name, variable, &quote!(pin()));
@@ -332,11 +370,11 @@ impl Walker {
         let integers = [is_integer(&sides[0]), is_integer(&sides[1])];
         let pinned = self.log.pinned.len();
         for (side, operand) in [&mut *binary.left, &mut *binary.right].into_iter().enumerate() {
-            let compared = core::mem::replace(&mut self.is_compared, sides[side].is_some());
+            let compared = mem::replace(&mut self.is_compared, sides[side].is_some());
             self.any(operand, true);
             self.is_compared = compared;
         }
-        if self.inert {
+        if self.inert || self.is_hoisted {
             return;
         }
         let span = Span::mixed_site();
@@ -388,7 +426,7 @@ impl Walker {
             return false;
         }
         let mut inner = unary.expr.clone();
-        let compared = core::mem::replace(&mut self.is_compared, true);
+        let compared = mem::replace(&mut self.is_compared, true);
         self.any(&mut inner, true);
         self.is_compared = compared;
         self.log.pinned.pop();
@@ -418,7 +456,7 @@ impl Walker {
         };
         let Expr::Binary(ExprBinary { left, right, .. }) = expr else { return false };
         for (operand, is_own) in [(left, is_first), (right, !is_first)] {
-            let compared = core::mem::replace(&mut self.is_compared, is_own);
+            let compared = mem::replace(&mut self.is_compared, is_own);
             self.any(operand, true);
             self.is_compared = compared;
             if is_own {
@@ -446,9 +484,10 @@ impl Walker {
         let (known, hint) = (self.is_known(&assign.right), self.hint(&assign.right));
         let from = hint::names(&assign.right);
         let from = from.and_then(|names| names.iter().map(|name| self.find(name)).collect());
+        let is_small = hint::is_small(&assign.right, hint::BEGIN);
         let diverges = crate::shape::diverges(&assign.right);
         let target = self.tracked(&assign.left).map(|(_, variable)| variable);
-        let pending = core::mem::take(&mut self.is_pending);
+        let pending = mem::take(&mut self.is_pending);
         let mut pendings = Vec::new();
         match (&*assign.left, &mut *assign.right) {
             (Expr::Tuple(left), Expr::Tuple(right))
@@ -459,7 +498,7 @@ impl Walker {
                     self.target = target;
                     self.storing(|walker| walker.argument(right));
                     self.target = None;
-                    if core::mem::take(&mut self.is_pending) {
+                    if mem::take(&mut self.is_pending) {
                         pendings.extend(target);
                     }
                 }
@@ -468,7 +507,7 @@ impl Walker {
                 self.target = target;
                 self.storing(|walker| walker.expr(right));
                 self.target = None;
-                if core::mem::take(&mut self.is_pending) {
+                if mem::take(&mut self.is_pending) {
                     pendings.extend(target);
                 }
             }
@@ -481,8 +520,8 @@ impl Walker {
         for at in first..self.log.entries.len() {
             let entry = &self.log.entries[at];
             if let (Some(variable), crate::log::Kind::Assign) = (entry.variable, &entry.kind) {
-                let from: Option<Vec<Variable>> = from.clone();
-                self.log.updates.push(Update { at, variable, from: from.filter(|_| is_whole) });
+                let from = from.clone().filter(|_| is_whole);
+                self.log.updates.push(Update { at, variable, from, is_small });
                 if self.log.is_tracked(variable) {
                     changed.push(variable);
                 }
@@ -524,9 +563,17 @@ impl Walker {
         }
     }
 
+    /// The call after a tracked variable was added to, or subtracted from. All uses of the variable
+    /// have to be known to tell whether it is a counter.
+    fn adding(&self, variable: Variable, subtracts: bool) -> TokenStream {
+        let counts = format_ident!("__phigrad_counts_{variable}", span = Span::mixed_site());
+        quote!(added(#subtracts, #counts))
+    }
+
     /// Walks through `v += e` and the like.
     pub(super) fn operator_assignment(&mut self, expr: &mut Expr) {
         let Expr::Binary(binary) = expr else { return };
+        let is_small = hint::is_small(&binary.right, hint::STEP);
         let names = hint::names(&binary.right);
         let from = names.and_then(|names| names.iter().map(|name| self.find(name)).collect());
         self.expr(&mut binary.right);
@@ -541,11 +588,13 @@ impl Walker {
             return;
         }
         let at = self.log.entries.len() - 1;
-        self.log.updates.push(Update { at, variable, from });
+        let is_step = matches!(binary.op, BinOp::AddAssign(_) | BinOp::SubAssign(_));
+        let is_small = is_step && is_small;
+        self.log.updates.push(Update { at, variable, from, is_small });
         if let Some((name, variable)) = self.tracked(&binary.left) {
             let call = match binary.op {
-                BinOp::AddAssign(_) => quote!(added(false)),
-                BinOp::SubAssign(_) => quote!(added(true)),
+                BinOp::AddAssign(_) => self.adding(variable, false),
+                BinOp::SubAssign(_) => self.adding(variable, true),
                 _ => {
                     self.log.pinned.push((at, variable));
                     quote!(changed())
@@ -569,7 +618,7 @@ impl Walker {
 
     fn element_by(&mut self, expr: &mut Expr, walk: fn(&mut Self, &mut Expr)) {
         let tracked = match &*expr {
-            Expr::Index(_) if !self.inert && self.holds_vars(expr) => {
+            Expr::Index(_) if !self.inert && !self.is_hoisted && self.holds_vars(expr) => {
                 self.names_tracked(expr.to_token_stream())
             }
             _ => Vec::new(),
