@@ -196,7 +196,9 @@ fn capture(
             None if log.bindings[*variable].tracked && fields.is_empty() => {
                 let call = track(name, *variable, &quote_spanned!(site()=> capture(__phigrad_to)));
                 let other = match log.bindings[*variable].known {
-                    true => quote_spanned!(site()=> (&::phigrad::flow::View(&#name)).show(__phigrad_to)),
+                    true => {
+                        quote_spanned!(site()=> (&::phigrad::flow::View(&#name)).show(__phigrad_to))
+                    }
                     false => quote_spanned!(site()=> __phigrad_to.incomplete()),
                 };
                 quote_spanned!(site()=> if !#call { #other; })

@@ -18,14 +18,31 @@ pub struct Hint {
 const INTEGER: Option<Hint> = Some(Hint { integer: true });
 const OTHER: Option<Hint> = Some(Hint { integer: false });
 
-const INTEGERS: &[&str] = &[
-    "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize",
-];
+const INTEGERS: &[&str] =
+    &["i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize"];
 
 /// Types of the language and the standard library that are not plain.
 const OTHERS: &[&str] = &[
-    "Var", "f32", "f64", "str", "String", "Vec", "VecDeque", "Box", "Rc", "Arc", "Cell", "RefCell",
-    "Option", "Result", "HashMap", "HashSet", "BTreeMap", "BTreeSet", "BinaryHeap", "Cow",
+    "Var",
+    "f32",
+    "f64",
+    "str",
+    "String",
+    "Vec",
+    "VecDeque",
+    "Box",
+    "Rc",
+    "Arc",
+    "Cell",
+    "RefCell",
+    "Option",
+    "Result",
+    "HashMap",
+    "HashSet",
+    "BTreeMap",
+    "BTreeSet",
+    "BinaryHeap",
+    "Cow",
 ];
 
 /// Methods of integers that return one.
@@ -87,9 +104,8 @@ pub fn of(expr: &Expr, variable: &dyn Fn(&Ident) -> Option<Option<Hint>>) -> Opt
             _ => None,
         },
         Expr::Path(path) if path.qself.is_none() => match path.path.get_ident() {
-            Some(name) => {
-                variable(name).unwrap_or((is_type(name) && name != "None").then_some(Hint { integer: false }))
-            }
+            Some(name) => variable(name)
+                .unwrap_or((is_type(name) && name != "None").then_some(Hint { integer: false })),
             None => {
                 let mut names = path.path.segments.iter().rev().map(|segment| &segment.ident);
                 let (last, owner) = (names.next()?, names.next()?);
@@ -106,9 +122,9 @@ pub fn of(expr: &Expr, variable: &dyn Fn(&Ident) -> Option<Option<Hint>>) -> Opt
         Expr::Binary(binary) if types::is_question(&binary.op) => OTHER,
         Expr::Binary(binary) => match binary.op {
             BinOp::Shl(_) | BinOp::Shr(_) => of(&binary.left),
-            _ => of(&binary.left).zip(of(&binary.right)).map(|(a, b)| Hint {
-                integer: a.integer && b.integer,
-            }),
+            _ => of(&binary.left)
+                .zip(of(&binary.right))
+                .map(|(a, b)| Hint { integer: a.integer && b.integer }),
         },
         Expr::MethodCall(call) if call.turbofish.is_none() => match of(&call.receiver) {
             _ if call.method == "len" && call.args.is_empty() => INTEGER,
@@ -147,6 +163,42 @@ fn of_block(block: &Block, of: &dyn Fn(&Expr) -> Option<Hint>) -> Option<Hint> {
     match block.stmts.as_slice() {
         // A block with statements may have variables of its own.
         [Stmt::Expr(expr, None)] => of(expr),
+        _ => None,
+    }
+}
+
+/// Tests whether the value of `expr` is a hash or a random number, which counts nothing.
+pub fn is_scrambled(expr: &Expr) -> bool {
+    const SCRAMBLERS: &[&str] = &[
+        "overflowing_mul",
+        "reverse_bits",
+        "rotate_left",
+        "rotate_right",
+        "swap_bytes",
+        "wrapping_mul",
+        "wrapping_pow",
+        "wrapping_shl",
+    ];
+    let names = tokens::idents(quote::ToTokens::to_token_stream(expr));
+    names.iter().any(|name| is_one_of(name, SCRAMBLERS))
+}
+
+/// The tuple that the value of `expr` is, on one of its paths.
+pub fn tuple_of(expr: &Expr) -> Option<&syn::ExprTuple> {
+    fn tail(block: &Block) -> Option<&Expr> {
+        match block.stmts.last() {
+            Some(Stmt::Expr(expr, None)) => Some(expr),
+            _ => None,
+        }
+    }
+    match expr {
+        Expr::Tuple(tuple) => Some(tuple),
+        Expr::Block(block) => tail(&block.block).and_then(tuple_of),
+        Expr::If(branch) => {
+            let otherwise = || branch.else_branch.as_ref().and_then(|(_, other)| tuple_of(other));
+            tail(&branch.then_branch).and_then(tuple_of).or_else(otherwise)
+        }
+        Expr::Match(choice) => choice.arms.iter().find_map(|arm| tuple_of(&arm.body)),
         _ => None,
     }
 }

@@ -5,9 +5,11 @@
 //! change their items; the second one rewrites.
 
 mod aliases;
+mod assignments;
 mod bindings;
 mod items;
 mod macros;
+mod pins;
 pub mod plain;
 mod regions;
 mod uses;
@@ -102,6 +104,8 @@ pub struct Walker {
     lets: Vec<Variable>,
     /// The variables with uses that cannot be rewritten.
     refused: Vec<Variable>,
+    /// The pairs of swapped variables.
+    swapped: Vec<[Variable; 2]>,
     /// The tracked variables that the macro around reads.
     pins: Option<Vec<Variable>>,
     /// True in the expression that a `match` looks at, and in an operand that is not pinned.
@@ -128,7 +132,8 @@ impl Walker {
     pub fn again(self) -> Walker {
         let references = self.log.bindings.iter().map(|binding| binding.is_reference()).collect();
         let tracked = self.trackable();
-        let first_walk = FirstWalk { references, changing: self.changing, tracked, lets: self.lets };
+        let first_walk =
+            FirstWalk { references, changing: self.changing, tracked, lets: self.lets };
         Walker { first_walk, opaque: self.opaque, ..Walker::default() }
     }
 
@@ -335,6 +340,9 @@ impl Walker {
         if let Some(target) = target
             && (self.negation(expr, target) || self.sum(expr, target))
         {
+            return;
+        }
+        if self.swap(expr) {
             return;
         }
         match expr {

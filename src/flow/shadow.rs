@@ -9,8 +9,8 @@
 
 use core::cell::Cell;
 
-use super::plain::{Numbering, Plain, Sign, add, pin};
 use super::Carrier;
+use super::plain::{Numbering, Plain, Sign, add, pin};
 use crate::trace::{Var, mark};
 
 /// The `Var` that stands for a plain variable.
@@ -32,6 +32,12 @@ impl Shadow {
     #[inline]
     pub fn begin(&self) {
         self.pending.set(None);
+    }
+
+    /// Notes that the variables of both have exchanged their values.
+    #[inline]
+    pub fn swap(&self, other: &Shadow) {
+        self.var.swap(&other.var);
     }
 
     /// Tests whether the variable is a traced value.
@@ -192,8 +198,7 @@ impl<T: Plain> Track<'_, T> {
     /// value is known on this path.
     #[inline]
     fn var(&self) -> Var {
-        let var = self.1.var.get();
-        if !var.is_constant() && mark::number(var) != number(self.0) {
+        if mark::number(self.1.var.get()) != number(self.0) {
             self.1.var.set(self.constant());
         }
         self.1.var.get()

@@ -45,7 +45,8 @@ impl Walker {
             let is_single = matches!(&local.pat, Pat::Ident(_))
                 || matches!(&local.pat, Pat::Type(typed) if matches!(*typed.pat, Pat::Ident(_)));
             let target = self.first_walk.lets.get(self.lets.len()).copied();
-            let is_tracked = |target: &Variable| self.first_walk.tracked.get(*target) == Some(&true);
+            let is_tracked =
+                |target: &Variable| self.first_walk.tracked.get(*target) == Some(&true);
             self.target = target.filter(is_tracked).filter(|_| is_single && !self.inert);
             let number = self.lets.len();
             self.lets.push(0);
