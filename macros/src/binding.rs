@@ -36,7 +36,7 @@ pub struct Binding {
     pub tracked: bool,
     /// Declared with a small number, or without a value.
     pub is_small: bool,
-    /// Certainly a `Var`, or a collection of them.
+    /// Certainly a sequence of `Var`s.
     pub vars: bool,
 }
 

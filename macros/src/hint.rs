@@ -94,6 +94,21 @@ pub fn of_type(ty: &Type) -> Option<Hint> {
     }
 }
 
+/// Tests whether a type is a sequence of `Var`s, or a reference to one.
+pub fn is_vars(ty: &Type) -> bool {
+    let is_var = |ty: &Type| matches!(ty, Type::Path(path) if path.path.is_ident("Var"));
+    match ty {
+        Type::Reference(reference) => is_vars(&reference.elem),
+        Type::Slice(slice) => is_var(&slice.elem),
+        Type::Array(array) => is_var(&array.elem),
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| {
+            let names = tokens::idents(quote::ToTokens::to_token_stream(&last.arguments));
+            last.ident == "Vec" && matches!(&names[..], [name] if name == "Var")
+        }),
+        _ => false,
+    }
+}
+
 /// The hint of the value of `expr`; `variable` answers for variables, and `None` for other names.
 pub fn of(expr: &Expr, variable: &dyn Fn(&Ident) -> Option<Option<Hint>>) -> Option<Hint> {
     let of = |expr: &Expr| of(expr, variable);

@@ -281,7 +281,8 @@ impl Walker {
         let mut inserted = Vec::new();
         for (index, statement) in block.stmts.iter_mut().enumerate() {
             let last = index + 1 == count;
-            self.target = target.filter(|_| last);
+            let is_value = matches!(statement, Stmt::Expr(_, None));
+            self.target = target.filter(|_| last && is_value);
             let tail = last && matches!(statement, Stmt::Expr(_, None));
             let closures = self.log.closures.len();
             let storing = self.storing;
@@ -412,7 +413,8 @@ impl Walker {
                 let known = self.is_known(&condition.expr);
                 let lenders = self.lenders_of(&condition.expr, false);
                 let is_unbound = shape::names(&condition.pat).is_empty();
-                self.is_scrutinee = is_unbound && plain::bare(&condition.expr).is_some();
+                self.is_scrutinee =
+                    !self.inert && is_unbound && plain::bare(&condition.expr).is_some();
                 let borrows = self.scrutinee(&mut condition.expr, Some(&condition.pat));
                 if mem::take(&mut self.is_scrutinee) {
                     self.pin_condition(&mut condition.expr);

@@ -200,7 +200,7 @@ impl Walker {
 
     fn element_by(&mut self, expr: &mut Expr, walk: fn(&mut Self, &mut Expr)) {
         let tracked = match &*expr {
-            Expr::Index(_) if !self.inert && !self.is_hoisted && self.holds_vars(expr) => {
+            Expr::Index(_) if !self.inert && !self.is_hoisted && self.is_var(expr) => {
                 self.names_tracked(expr.to_token_stream())
             }
             _ => Vec::new(),

@@ -109,28 +109,36 @@ impl Walker {
         hint::of(expr, &|name| self.find(name).map(|variable| self.log.bindings[variable].hint))
     }
 
-    /// Tests whether the value of `expr` is certainly a `Var` or a collection of them.
-    pub(super) fn holds_vars(&self, expr: &Expr) -> bool {
+    /// Tests whether the value of `expr` is certainly a sequence of `Var`s.
+    fn holds_vars(&self, expr: &Expr) -> bool {
         match expr {
-            Expr::Path(path) => path
-                .path
-                .get_ident()
+            Expr::Path(_) => bare(expr)
                 .and_then(|name| self.find(name))
                 .is_some_and(|variable| self.log.bindings[variable].vars),
             Expr::Paren(paren) => self.holds_vars(&paren.expr),
             Expr::Reference(reference) => self.holds_vars(&reference.expr),
-            Expr::Index(index) => self.holds_vars(&index.expr),
             Expr::MethodCall(call) => {
                 ["to_vec", "clone", "to_owned"].iter().any(|name| call.method == name)
                     && self.holds_vars(&call.receiver)
             }
-            Expr::Array(array) => array.elems.iter().any(|element| self.holds_vars(element)),
-            Expr::Repeat(repeat) => self.holds_vars(&repeat.expr),
-            Expr::Call(call) => {
-                tokens::idents(call.func.to_token_stream()).iter().any(|n| n == "Var")
-            }
+            Expr::Array(array) => array.elems.first().is_some_and(|first| self.is_var(first)),
+            Expr::Repeat(repeat) => self.is_var(&repeat.expr),
             Expr::Macro(call) if call.mac.path.is_ident("vec") => tokens::arguments(&call.mac)
-                .is_some_and(|elements| elements.first().is_some_and(|e| self.holds_vars(e))),
+                .is_some_and(|elements| elements.first().is_some_and(|first| self.is_var(first))),
+            _ => false,
+        }
+    }
+
+    /// Tests whether the value of `expr` is certainly a `Var`: a constant, or an element.
+    pub(super) fn is_var(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Index(index) => {
+                !matches!(*index.index, Expr::Range(_)) && self.holds_vars(&index.expr)
+            }
+            Expr::Call(call) => {
+                let names = tokens::idents(call.func.to_token_stream());
+                matches!(&names[..], [.., owner, _] if owner == "Var")
+            }
             _ => false,
         }
     }
@@ -158,8 +166,7 @@ impl Walker {
             }
             (Pat::Type(typed), init) => {
                 if let Pat::Ident(PatIdent { by_ref: None, ident, .. }) = &*typed.pat {
-                    let names = tokens::idents(typed.ty.to_token_stream());
-                    let vars = names.iter().any(|name| name == "Var");
+                    let vars = hint::is_vars(&typed.ty);
                     self.set_hint(ident, first, true, (hint::of_type(&typed.ty), vars));
                     let is_small = init.is_some_and(|init| hint::is_small(init, hint::BEGIN));
                     if let Some(variable) = self.find(ident).filter(|&variable| variable >= first) {

@@ -124,7 +124,7 @@ impl Walker {
         let mut names = choice.arms.iter().flat_map(|arm| shape::names(&arm.pat));
         let is_copied = !names.any(|name| name.by_ref.is_some());
         let pattern = binding.map(|arm| arm.pat.clone());
-        self.is_scrutinee = is_copied && bare(&choice.expr).is_some();
+        self.is_scrutinee = !self.inert && is_copied && bare(&choice.expr).is_some();
         self.scrutinee(&mut choice.expr, pattern.as_ref());
         self.is_scrutinee = false;
         let borrowed = borrowed..self.log.long_borrows.len();
