@@ -200,8 +200,6 @@ pub struct Log {
     pub loop_texts: Vec<LoopText>,
     /// The changes of tracked variables.
     pub updates: Vec<Update>,
-    /// The reads of tracked variables that are pinned, with their positions in the log.
-    pub pinned: Vec<(usize, Variable)>,
     /// True if macros are defined inside, which may contain any code.
     pub has_macros: bool,
     /// True if the function may return references to its arguments.

@@ -1,8 +1,9 @@
 //! Uniform variables: tracked ones whose value at a loop head depends on the iteration alone, as
-//! that of a loop counter that indexes arrays.
+//! that of a loop counter.
 //!
-//! While the value of such a variable is known on the path it is static state of the head: with a φ
-//! each read would be a search for the value. A mistake here costs paths, never correctness.
+//! While the value of such a variable is known on the path it is static state of the head: operations
+//! on it are not in the trace, and it may index arrays. A mistake here costs paths, never
+//! correctness.
 
 use crate::log::{Branch, JumpTarget, Kind, Log, Point, Role, Variable};
 
@@ -51,10 +52,7 @@ impl Log {
         let Some(number) = self.loops.iter().position(|&other| other == Some(end)) else {
             return false;
         };
-        let text = &self.loop_texts[number];
-        let is_inside = |at: &usize| (text.start..text.end).contains(at);
-        self.pinned.iter().any(|(at, other)| *other == variable && is_inside(at))
-            && self.is_uniform(number, variable, DEPTH)
+        self.is_uniform(number, variable, DEPTH)
             && (point.role == Role::Head || self.is_counted(number, DEPTH))
     }
 

@@ -135,7 +135,6 @@ impl Walker {
                 BinOp::AddAssign(_) => self.adding(variable, false),
                 BinOp::SubAssign(_) => self.adding(variable, true),
                 _ => {
-                    self.log.pinned.push((at, variable));
                     quote!(changed())
                 }
             };
@@ -191,7 +190,6 @@ impl Walker {
         let compared = mem::replace(&mut self.is_compared, true);
         self.any(&mut inner, true);
         self.is_compared = compared;
-        self.log.pinned.pop();
         self.is_pending = true;
         let shadow = shadow(target);
         let call =
@@ -222,9 +220,7 @@ impl Walker {
             let compared = mem::replace(&mut self.is_compared, is_own);
             self.any(operand, true);
             self.is_compared = compared;
-            if is_own {
-                self.log.pinned.pop();
-            }
+            if is_own {}
         }
         self.is_pending = true;
         let (span, shadow) = (Span::mixed_site(), shadow(target));

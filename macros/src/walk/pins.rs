@@ -32,7 +32,6 @@ impl Walker {
         if !is_bare || (self.inert && self.pins.is_none() && !self.is_scrutinee) {
             self.refused.push(variable);
         } else if self.log.is_tracked(variable) {
-            self.log.pinned.push((self.log.entries.len(), variable));
             if let Some(pins) = &mut self.pins {
                 pins.push(variable);
             }
@@ -48,7 +47,6 @@ impl Walker {
         let Some((name, variable)) = self.tracked(expr) else { return };
         let call = match target {
             Some(target) => {
-                self.log.pinned.pop();
                 self.is_pending = true;
                 let shadow = shadow(target);
                 quote_spanned!(Span::mixed_site()=> copy_to(&#shadow))
@@ -138,7 +136,6 @@ impl Walker {
             hint.is_some_and(|hint| hint.integer)
         };
         let integers = [is_integer(&sides[0]), is_integer(&sides[1])];
-        let pinned = self.log.pinned.len();
         for (side, operand) in [&mut *binary.left, &mut *binary.right].into_iter().enumerate() {
             let compared = mem::replace(&mut self.is_compared, sides[side].is_some());
             self.any(operand, true);
@@ -172,11 +169,6 @@ impl Walker {
             _ => None,
         };
         if let Some(call) = call {
-            // The comparison needs no search.
-            let own: Vec<Variable> =
-                sides.iter().flatten().map(|(_, variable)| *variable).collect();
-            let later = self.log.pinned.split_off(pinned);
-            self.log.pinned.extend(later.into_iter().filter(|(_, other)| !own.contains(other)));
             *expr = Expr::Verbatim(quote_spanned!(span=> (match #call { () => #original })));
             return;
         }
