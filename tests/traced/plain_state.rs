@@ -1,7 +1,7 @@
 //! Plain variables that traced decisions change: flags, counters, indices, modes. Their values do
 //! not multiply paths: kernels serve nearly all calls after a thousand, with the derivatives of the
 //! same code without the attribute.
-#![allow(clippy::needless_range_loop, clippy::while_let_loop, clippy::explicit_counter_loop)]
+#![allow(clippy::needless_range_loop, clippy::assign_op_pattern)] // As people write.
 
 use phigrad::internals::Random;
 use phigrad::{Carry, Recorded, Tape, Var};

@@ -31,10 +31,10 @@ impl Walker {
     pub(super) fn note_use(&mut self, variable: Variable, is_bare: bool) {
         if !is_bare || (self.inert && self.pins.is_none() && !self.is_scrutinee) {
             self.refused.push(variable);
-        } else if self.log.is_tracked(variable) {
-            if let Some(pins) = &mut self.pins {
-                pins.push(variable);
-            }
+        } else if self.log.is_tracked(variable)
+            && let Some(pins) = &mut self.pins
+        {
+            pins.push(variable);
         }
     }
 

@@ -23,7 +23,7 @@ pub fn track(name: &Ident, variable: Variable, call: &TokenStream) -> TokenStrea
     let (span, shadow) = (Span::mixed_site().located_at(name.span()), shadow(variable));
     // The place of the guards.
     let call = call.clone().into_iter().map(|mut token| {
-        token.set_span(token.span().located_at(name.span()));
+        token.set_span(name.span());
         token
     });
     let call = TokenStream::from_iter(call);
