@@ -183,6 +183,10 @@ pub use phigrad_macros::Carry;
 /// your own. In a generic function a type parameter needs the bound (`T: Carry`,
 /// or a trait of yours with `Carry` as supertrait).
 ///
+/// A local `bool`, integer or `enum` without fields is handed over as a traced number if each use of
+/// it can be rewritten; see [control flow](guide::control_flow). Other plain values are static state:
+/// paths join where it is equal.
+///
 /// A variable whose type does not implement it is opaque: paths are not merged
 /// while it is in use. The same holds for a variable that cannot be accessed, such
 /// as one that a closure has borrowed.

@@ -2,7 +2,8 @@
 
 use proc_macro2::Ident;
 
-use crate::log::Variable;
+use crate::hint::Hint;
+use crate::log::{Branch, Variable};
 
 /// A variable and the facts known about it.
 pub struct Binding {
@@ -25,6 +26,18 @@ pub struct Binding {
     pub lenders: Vec<Variable>,
     /// Its position in the log.
     pub at: usize,
+    /// The branch that declares it.
+    pub branch: Branch,
+    /// Declared with a type.
+    pub typed: bool,
+    /// The hint that it is plain, if there is one.
+    pub hint: Option<Hint>,
+    /// Has a shadow: it may be plain, and each use of it is one that can be rewritten.
+    pub tracked: bool,
+    /// Declared with a small number, or without a value.
+    pub is_small: bool,
+    /// Certainly a sequence of `Var`s.
+    pub vars: bool,
 }
 
 /// The knowledge whether a variable is a mutable reference.

@@ -169,7 +169,8 @@ impl Log {
                 continue;
             }
             let binding = &self.bindings[*variable];
-            let is_unknown = binding.opaque || binding.is_closure() || !binding.known;
+            let is_known = binding.known || binding.tracked;
+            let is_unknown = binding.opaque || binding.is_closure() || !is_known;
             if is_unknown || !point.visible.contains(variable) {
                 return None;
             }

@@ -49,7 +49,10 @@ pub fn carry(input: DeriveInput) -> Result<TokenStream> {
     let lifetimes = !own.is_empty()
         && (input.generics.lifetimes().next().is_some()
             || input.generics.type_params().next().is_some());
+    let plain = plain(&input);
     Ok(quote! {
+        #plain
+
         #[automatically_derived]
         impl #parameters ::phigrad::Carry for #name #arguments #bounds {
             const REFERS: bool = #lifetimes #(|| <#holders as ::phigrad::Carry>::REFERS)*;
@@ -62,6 +65,30 @@ pub fn carry(input: DeriveInput) -> Result<TokenStream> {
             fn note(&self, __to: &mut ::phigrad::flow::Carrier) {
                 let _ = &__to;
                 match #noted { #note }
+            }
+        }
+    })
+}
+
+/// The numbers of the variants of an enum without fields.
+fn plain(input: &DeriveInput) -> Option<TokenStream> {
+    let Data::Enum(data) = &input.data else { return None };
+    let is_plain = data.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit));
+    if !is_plain || data.variants.is_empty() || !input.generics.params.is_empty() {
+        return None;
+    }
+    let (name, count) = (&input.ident, u32::try_from(data.variants.len()).ok()?);
+    let arms = data.variants.iter().zip(0i128..).map(|(variant, number)| {
+        let variant = &variant.ident;
+        quote!(#name::#variant => #number,)
+    });
+    Some(quote! {
+        #[automatically_derived]
+        impl ::phigrad::flow::Plain for #name {
+            const NUMBERING: ::phigrad::flow::Numbering = ::phigrad::flow::Numbering::Choices(#count);
+
+            fn wide(&self) -> i128 {
+                match self { #(#arms)* }
             }
         }
     })

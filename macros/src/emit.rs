@@ -7,11 +7,13 @@ use crate::binding::Origin;
 use crate::captures::LiveIns;
 use crate::log::{Element, Kind, Log, Point, Projection};
 use crate::mutators::{Ask, Mutator};
+use crate::walk::plain::{shadow, track};
 
 const POINT: &str = "__phigrad_point_";
 const MUTATORS: &str = "__phigrad_mutators_";
 const JUMPS: &str = "__phigrad_jumps_";
 const CAPTURED: &str = "__phigrad_captured_by_";
+const COUNTS: &str = "__phigrad_counts_";
 const LIVE_INS: &str = "__phigrad_live_ins_";
 /// The number of bits; the last one is shared by all further variables.
 const LAST_BIT: usize = 63;
@@ -36,7 +38,8 @@ fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
     let text = name.to_string();
     let point = |number: &str| number.parse().ok().and_then(|index: usize| log.points.get(index));
     if let Some(number) = text.strip_prefix(POINT) {
-        Some(hand_over(log, point(number)?))
+        let index: usize = number.parse().ok()?;
+        Some(hand_over(log, index, point(number)?))
     } else if let Some(number) = text.strip_prefix(JUMPS) {
         let jumps = log.jumps(point(number)?);
         Some(if jumps { TokenStream::new() } else { quote_spanned!(site()=> .without_jumps()) })
@@ -46,6 +49,9 @@ fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
         let unknown = |kind: &Kind| matches!(kind, Kind::Unknown(_));
         let unknown = log.entries[start..end].iter().any(|entry| unknown(&entry.kind));
         Some(quote_spanned!(site()=> (#unknown #(| #questions)*)))
+    } else if let Some(number) = text.strip_prefix(COUNTS) {
+        let counts = log.is_counter(number.parse().ok()?);
+        Some(quote!(#counts))
     } else if let Some(number) = text.strip_prefix(LIVE_INS) {
         let (point, name) = (point(number)?, quote!(capture));
         let live_ins =
@@ -69,11 +75,22 @@ fn site() -> Span {
 }
 
 /// Hands over the variables carried to `point`.
-fn hand_over(log: &Log, point: &Point) -> TokenStream {
+fn hand_over(log: &Log, point_index: usize, point: &Point) -> TokenStream {
     let value = point.value.then(|| {
+        let content = quote_spanned! {site()=>
+            (&mut ::phigrad::flow::Probe(&mut *__phigrad_value)).hand_over(__phigrad_to);
+        };
+        let content = point.target.map_or(content.clone(), |target| {
+            let shadow = shadow(target);
+            quote_spanned! {site()=>
+                if !(&::phigrad::flow::Track(&*__phigrad_value, &#shadow)).carry_value(__phigrad_to) {
+                    #content
+                }
+            }
+        });
         quote_spanned! {site()=>
             __phigrad_to.variable("the value of the expression", true);
-            (&mut ::phigrad::flow::Probe(&mut *__phigrad_value)).hand_over(__phigrad_to);
+            #content
         }
     });
     let ignored = (!point.value && point.role != crate::log::Role::Head)
@@ -93,15 +110,29 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
         let site = site().located_at(name.span());
         let item = (point.memory.is_some() && binding.origin == Origin::Item)
             .then(|| quote_spanned!(site=> __phigrad_to.item();));
-        let index = carried.projection.element.map(|element| index(log, &element));
+        let index = carried.projection.element.as_ref().map(|element| index(log, element));
         let content = match (carried.opaque, index) {
             (false, Some(index)) => quote_spanned! {site=>
                 (&mut &mut ::phigrad::flow::Element(#access, &#index)).hand_over(__phigrad_to);
             },
             (true, _) => quote_spanned!(site=> __phigrad_to.opaque();),
-            (false, None) => quote_spanned! {site=>
-                (&mut ::phigrad::flow::Probe(#access)).hand_over(__phigrad_to);
-            },
+            (false, None) => {
+                let content = quote_spanned! {site=>
+                    (&mut ::phigrad::flow::Probe(#access)).hand_over(__phigrad_to);
+                };
+                match binding.tracked && carried.projection.is_whole() {
+                    true => {
+                        let (index, keeps) = (
+                            carried.variable as u64,
+                            log.keeps_constant(point_index, carried.variable),
+                        );
+                        let call = quote_spanned!(site=> carry(__phigrad_to, #index, #keeps));
+                        let call = track(name, carried.variable, &call);
+                        quote_spanned!(site=> if !#call { #content })
+                    }
+                    false => content,
+                }
+            }
         };
         quote_spanned!(site=> __phigrad_to.variable(#text, #assigned); #item #content)
     });
@@ -162,6 +193,16 @@ fn capture(
             Some(index) => quote_spanned! {site()=>
                 (&&::phigrad::flow::ElementView(&#name #(.#fields)*, &#index)).show(__phigrad_to);
             },
+            None if log.bindings[*variable].tracked && fields.is_empty() => {
+                let call = track(name, *variable, &quote_spanned!(site()=> capture(__phigrad_to)));
+                let other = match log.bindings[*variable].known {
+                    true => {
+                        quote_spanned!(site()=> (&::phigrad::flow::View(&#name)).show(__phigrad_to))
+                    }
+                    false => quote_spanned!(site()=> __phigrad_to.incomplete()),
+                };
+                quote_spanned!(site()=> if !#call { #other; })
+            }
             None => quote_spanned! {site()=>
                 (&::phigrad::flow::View(&#name #(.#fields)*)).show(__phigrad_to);
             },

@@ -8,6 +8,7 @@ mod captures;
 mod derive;
 mod emit;
 mod flow_graph;
+mod hint;
 mod liveness;
 mod log;
 mod mutators;
@@ -16,6 +17,7 @@ mod shape;
 mod tokens;
 mod traced;
 mod types;
+mod uniform;
 mod walk;
 
 /// Derives `phigrad::Carry` for a struct or an enum, field by field.

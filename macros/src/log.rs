@@ -9,6 +9,7 @@ use syn::Member;
 use crate::binding::Binding;
 use crate::captures::{LongBorrow, Mention};
 use crate::flow_graph::{FlowGraph, Location};
+use crate::uniform::{LoopText, Update};
 
 /// A variable: its index in [`Log::bindings`].
 pub type Variable = usize;
@@ -126,6 +127,8 @@ pub struct Point {
     pub lent: Vec<Variable>,
     /// The point whose mutators apply, by index.
     pub mutators_of: usize,
+    /// The tracked variable to which the region's value is assigned.
+    pub target: Option<Variable>,
 }
 
 /// A carried variable.
@@ -193,6 +196,10 @@ pub struct Log {
     pub jumps: Vec<(usize, JumpTarget)>,
     /// For each loop the point at its end, once known.
     pub loops: Vec<Option<usize>>,
+    /// The text of each loop.
+    pub loop_texts: Vec<LoopText>,
+    /// The changes of tracked variables.
+    pub updates: Vec<Update>,
     /// True if macros are defined inside, which may contain any code.
     pub has_macros: bool,
     /// True if the function may return references to its arguments.

@@ -159,6 +159,7 @@ fn body(opaque: &mut OpaqueNames, signature: &Signature, code: &Block) -> Result
             let __phigrad_methods = ::core::cell::Cell::new(0u64);
         }
     });
+    let shadows = walker.parameter_shadows();
     let tokens = quote_spanned! {Span::mixed_site()=> {
         #[allow(unused_imports)]
         use ::phigrad::flow::{
@@ -166,9 +167,11 @@ fn body(opaque: &mut OpaqueNames, signature: &Signature, code: &Block) -> Result
             HoldsKnown as _, MayHold as _, NoReference as _, Order as _, OtherMethods as _,
             OtherOrder as _, OwnMethods as _, Reaches as _, KnownMethods as _, Uncarried as _,
             UncarriedElement as _, Viewed as _, ViewedElement as _, ViewedWhole as _,
-            HiddenElement as _, ComparedIndices as _, OtherIndices as _,
+            HiddenElement as _, ComparedIndices as _, OtherIndices as _, Tracked as _,
+            Untracked as _,
         };
         #methods
+        #(#shadows)*
         let #region = #enter;
         #whole
     }};

@@ -141,7 +141,8 @@ fn is_known_block(block: &Block, variable: &dyn Fn(&Ident) -> Option<bool>) -> b
     }
 }
 
-fn is_question(op: &BinOp) -> bool {
+/// Tests whether the result of the operator is a `bool`.
+pub fn is_question(op: &BinOp) -> bool {
     matches!(
         op,
         BinOp::Eq(_)

@@ -5,9 +5,12 @@
 //! change their items; the second one rewrites.
 
 mod aliases;
+mod assignments;
 mod bindings;
 mod items;
 mod macros;
+mod pins;
+pub mod plain;
 mod regions;
 mod uses;
 
@@ -52,6 +55,10 @@ pub struct FirstWalk {
     references: Vec<bool>,
     /// For each `for` loop whether it changes what its items refer to.
     changing: Vec<bool>,
+    /// For each variable whether it is tracked.
+    tracked: Vec<bool>,
+    /// For each `let` with a value its first variable.
+    lets: Vec<Variable>,
 }
 
 /// The value of a region.
@@ -60,6 +67,8 @@ struct Value {
     carried: bool,
     /// The variables that it may borrow from.
     lent: Vec<Variable>,
+    /// The tracked variable to which it is assigned.
+    target: Option<Variable>,
 }
 
 #[derive(Default)]
@@ -91,6 +100,26 @@ pub struct Walker {
     /// The variables that a new binding may have borrowed from.
     lenders: Vec<Variable>,
     questions: u64,
+    /// For each `let` with a value so far its first variable.
+    lets: Vec<Variable>,
+    /// The variables with uses that cannot be rewritten.
+    refused: Vec<Variable>,
+    /// The pairs of swapped variables.
+    swapped: Vec<[Variable; 2]>,
+    /// The tracked variables that the macro around reads.
+    pins: Option<Vec<Variable>>,
+    /// True in the expression that a `match` looks at, and in an operand that is not pinned.
+    is_scrutinee: bool,
+    is_compared: bool,
+    /// True in the iterator of a loop, whose variables are pinned before it.
+    is_hoisted: bool,
+    /// The tracked variable to which the next expression is assigned.
+    target: Option<Variable>,
+    /// True if a shadow is pending for that assignment.
+    is_pending: bool,
+    /// Statements around the current one.
+    before: Vec<TokenStream>,
+    after: Vec<TokenStream>,
 }
 
 impl Walker {
@@ -102,7 +131,9 @@ impl Walker {
     /// A walker for the second walk.
     pub fn again(self) -> Walker {
         let references = self.log.bindings.iter().map(|binding| binding.is_reference()).collect();
-        let first_walk = FirstWalk { references, changing: self.changing };
+        let tracked = self.trackable();
+        let first_walk =
+            FirstWalk { references, changing: self.changing, tracked, lets: self.lets };
         Walker { first_walk, opaque: self.opaque, ..Walker::default() }
     }
 
@@ -155,6 +186,7 @@ impl Walker {
             lent: Vec::new(),
             memory: None,
             mutators_of: mutators_of.unwrap_or(index),
+            target: None,
         });
         index
     }
@@ -204,6 +236,7 @@ impl Walker {
     fn without_rewriting<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
         let inert = mem::replace(&mut self.inert, true);
         let before = self.log.flow.fork();
+        self.target = None;
         let result = self.scoped(walk);
         self.log.flow.join_skipped(before);
         self.inert = inert;
@@ -214,7 +247,23 @@ impl Walker {
     fn region(&mut self, span: Span, start: usize, inner: &TokenStream, value: Value) -> Expr {
         let point = self.point(Role::Join, start, value.carried, None);
         self.log.points[point].lent = value.lent;
+        self.log.points[point].target = value.target.filter(|_| value.carried);
+        self.is_pending |= self.log.points[point].target.is_some();
         let enter = enter(span, point);
+        Expr::Verbatim(join(span, &enter, inner, point))
+    }
+
+    /// Wraps `inner` in a region with a value, which is entered if `needed` holds.
+    fn region_if(
+        &mut self,
+        span: Span,
+        start: usize,
+        inner: &TokenStream,
+        needed: &TokenStream,
+    ) -> Expr {
+        let point = self.point(Role::Join, start, true, None);
+        let enter = quote_spanned!(span=> ::phigrad::flow::enter_if(#needed));
+        let enter = enter_by(&enter, point);
         Expr::Verbatim(join(span, &enter, inner, point))
     }
 
@@ -222,16 +271,18 @@ impl Walker {
     fn value(&self, expr: &Expr, used: bool) -> Value {
         let names = if used { borrows::of_value(expr) } else { Vec::new() };
         let lent = names.iter().filter_map(|name| self.find(name)).collect();
-        Value { carried: used, lent }
+        Value { carried: used, lent, target: None }
     }
 
     pub fn block(&mut self, block: &mut Block) {
         let condition = mem::replace(&mut self.condition, false);
-        let names = self.names();
+        let (names, target) = (self.names(), self.target.take());
         let count = block.stmts.len();
-        let mut asked = Vec::new();
+        let mut inserted = Vec::new();
         for (index, statement) in block.stmts.iter_mut().enumerate() {
             let last = index + 1 == count;
+            let is_value = matches!(statement, Stmt::Expr(_, None));
+            self.target = target.filter(|_| last && is_value);
             let tail = last && matches!(statement, Stmt::Expr(_, None));
             let closures = self.log.closures.len();
             let storing = self.storing;
@@ -241,16 +292,19 @@ impl Walker {
             let is_closure = matches!(&*statement, Stmt::Local(local) if is_closure(local));
             if is_closure && !self.inert && self.log.closures.len() > closures {
                 // Closures inside it come first.
-                asked.push((index + asked.len(), self.log.closures.len() - 1));
+                let closure = self.log.closures.len() - 1;
+                let span = Span::mixed_site();
+                let local = format_ident!("__phigrad_holds_{closure}", span = span);
+                let captured = format_ident!("__phigrad_captured_by_{closure}", span = span);
+                let tokens =
+                    quote_spanned! {span=> #[allow(unused_variables)] let #local = #captured; };
+                inserted.push((index, tokens));
             }
+            inserted.extend(self.before.drain(..).map(|tokens| (index, tokens)));
+            inserted.extend(self.after.drain(..).map(|tokens| (index + 1, tokens)));
         }
-        for (at, closure) in asked {
-            let span = Span::mixed_site();
-            let local = format_ident!("__phigrad_holds_{closure}", span = span);
-            let captured = format_ident!("__phigrad_captured_by_{closure}", span = span);
-            let tokens =
-                quote_spanned! {span=> #[allow(unused_variables)] let #local = #captured; };
-            block.stmts.insert(at, Stmt::Expr(Expr::Verbatim(tokens), None));
+        for (count, (at, tokens)) in inserted.into_iter().enumerate() {
+            block.stmts.insert(at + count, Stmt::Expr(Expr::Verbatim(tokens), None));
         }
         self.forget(names);
         self.condition = condition;
@@ -262,7 +316,8 @@ impl Walker {
             Stmt::Item(syn::Item::Macro(item)) => self.macro_item(item),
             Stmt::Item(_) => {}
             Stmt::Macro(call) => {
-                self.macro_call(&call.mac);
+                let pins = self.macro_call(&call.mac);
+                self.before.extend(pins);
                 self.declares(&call.mac);
             }
             Stmt::Expr(expr, semicolon) => {
@@ -282,29 +337,32 @@ impl Walker {
     /// Walks through an expression; `value` tells whether its value is used.
     fn any(&mut self, expr: &mut Expr, value: bool) {
         let span = expr.span();
+        let target = self.target.take();
+        if let Some(target) = target
+            && (self.negation(expr, target) || self.sum(expr, target))
+        {
+            return;
+        }
+        if self.swap(expr) {
+            return;
+        }
         match expr {
             Expr::Array(array) => array.elems.iter_mut().for_each(|e| self.argument(e)),
-            Expr::Assign(assign) => {
-                let known = self.is_known(&assign.right);
-                self.storing(|walker| walker.expr(&mut assign.right));
-                self.assign(&mut assign.left);
-                self.set_type(&assign.left, known);
-                self.alias(&assign.left, &assign.right);
-            }
+            Expr::Assign(_) => self.assignment(expr),
             Expr::Binary(binary) => match binary.op {
-                BinOp::And(_) | BinOp::Or(_) => self.logic(expr),
-                op => {
-                    if shape::assigns(&op) {
-                        self.expr(&mut binary.right);
-                        self.change(&mut binary.left, false);
-                    } else {
-                        self.expr(&mut binary.left);
-                        self.expr(&mut binary.right);
-                    }
+                BinOp::And(_) | BinOp::Or(_) => self.logic(expr, target),
+                op if shape::assigns(&op) => self.operator_assignment(expr),
+                op if types::is_question(&op) => self.compare(expr),
+                _ => {
+                    self.expr(&mut binary.left);
+                    self.expr(&mut binary.right);
                 }
             },
-            Expr::Block(block) if block.label.is_some() => self.labelled(expr, value),
-            Expr::Block(block) => self.block(&mut block.block),
+            Expr::Block(block) if block.label.is_some() => self.labelled(expr, value, target),
+            Expr::Block(block) => {
+                self.target = target;
+                self.block(&mut block.block);
+            }
             Expr::Break(jump) => {
                 if let Some(value) = &mut jump.expr {
                     self.expr(value);
@@ -327,35 +385,63 @@ impl Walker {
             }
             Expr::Closure(closure) if closure.asyncness.is_none() => {
                 self.log.flow.enter_closure();
+                let pins = self.pins.take();
                 self.without_rewriting(|walker| {
                     for pattern in &closure.inputs {
                         walker.bind_parameter(pattern, Bound::default());
                     }
                     walker.storing(|walker| walker.expr(&mut closure.body));
                 });
+                self.pins = pins;
                 self.log.flow.leave_closure();
             }
             Expr::Const(_) | Expr::Infer(_) | Expr::Lit(_) => {}
             Expr::Continue(_) => self.continue_loop(expr),
-            Expr::Field(_) | Expr::Index(_) | Expr::Path(_) => self.read(expr),
+            Expr::Path(_) => {
+                self.target = target;
+                self.read(expr);
+            }
+            Expr::Index(_) => self.element(expr),
+            Expr::Field(_) => self.read(expr),
             Expr::ForLoop(_) => self.for_loop(expr),
-            Expr::Group(group) => self.any(&mut group.expr, value),
-            Expr::If(_) => self.if_region(expr, value),
+            Expr::Group(group) => {
+                self.target = target;
+                self.any(&mut group.expr, value);
+            }
+            Expr::If(_) => self.if_region(expr, value, target),
             Expr::Let(condition) => {
                 let known = self.is_known(&condition.expr);
                 let lenders = self.lenders_of(&condition.expr, false);
+                let is_unbound = shape::names(&condition.pat).is_empty();
+                self.is_scrutinee =
+                    !self.inert && is_unbound && plain::bare(&condition.expr).is_some();
                 let borrows = self.scrutinee(&mut condition.expr, Some(&condition.pat));
+                if mem::take(&mut self.is_scrutinee) {
+                    self.pin_condition(&mut condition.expr);
+                }
                 let bound = Bound { known, refutable: true, ..Bound::default() };
                 self.lent_by(lenders, |walker| walker.bind_pattern(&condition.pat, bound));
                 if borrows {
                     self.storing(|walker| walker.change(&mut condition.expr, true));
                 }
             }
-            Expr::Loop(_) | Expr::While(_) => self.loop_region(expr, value),
-            Expr::Macro(call) => self.macro_call(&call.mac),
-            Expr::Match(_) => self.match_region(expr, value),
+            Expr::Loop(_) | Expr::While(_) => self.loop_region(expr, value, target),
+            Expr::Macro(call) => {
+                let pins = self.macro_call(&call.mac);
+                if !pins.is_empty() {
+                    *expr = Expr::Verbatim(quote_spanned! {Span::mixed_site()=>
+                        (match { #(#pins)* } { () => #expr })
+                    });
+                }
+            }
+            Expr::Match(_) => self.match_region(expr, value, target),
             Expr::MethodCall(call) => {
                 let receiver = call.receiver.clone();
+                if !Self::can_wrap(&call.args)
+                    && let Some(variable) = plain::bare(&receiver).and_then(|name| self.find(name))
+                {
+                    self.refused.push(variable);
+                }
                 let method = self.receiver(&mut call.receiver, &call.method);
                 let storing = mem::replace(&mut self.storing, true);
                 self.alias_arguments(&receiver, &call.method, &call.args);
@@ -365,8 +451,12 @@ impl Walker {
                 if let Some(number) = method {
                     *expr = Expr::Verbatim(crate::emit::noted(number, &receiver, expr));
                 }
+                self.pin_call(&receiver, expr);
             }
-            Expr::Paren(paren) => self.any(&mut paren.expr, value),
+            Expr::Paren(paren) => {
+                self.target = target;
+                self.any(&mut paren.expr, value);
+            }
             Expr::Range(range) => {
                 for end in [&mut range.start, &mut range.end].into_iter().flatten() {
                     self.expr(end);
@@ -378,16 +468,24 @@ impl Walker {
             }
             Expr::Reference(reference) => match reference.mutability {
                 Some(_) => self.change(&mut reference.expr, true),
-                None => self.look(&mut reference.expr),
+                None => {
+                    self.look(&mut reference.expr);
+                    self.pin_reference(expr);
+                }
             },
             Expr::Repeat(repeat) => self.expr(&mut repeat.expr),
             Expr::Return(_) => self.return_value(expr),
             Expr::Struct(data) => {
                 for field in &mut data.fields {
                     let inert = self.inert;
+                    if self.tracked(&field.expr).is_some() {
+                        field.colon_token.get_or_insert(Token![:](Span::mixed_site()));
+                    }
+                    let is_scrutinee = self.is_scrutinee;
+                    self.is_scrutinee = field.colon_token.is_none() && !inert;
                     self.inert |= field.colon_token.is_none();
                     self.argument(&mut field.expr);
-                    self.inert = inert;
+                    (self.inert, self.is_scrutinee) = (inert, is_scrutinee);
                 }
                 if let Some(rest) = &mut data.rest {
                     self.expr(rest);
@@ -404,8 +502,9 @@ impl Walker {
                     self.refuse(span, "an unsafe block with control flow or assignments");
                 }
                 let outside = mem::replace(&mut self.unsafe_code, true);
+                let pins = self.pins.take();
                 self.without_rewriting(|walker| walker.block(&mut block.block));
-                self.unsafe_code = outside;
+                (self.unsafe_code, self.pins) = (outside, pins);
             }
             Expr::Async(_) | Expr::Await(_) | Expr::Closure(_) => self.refuse(span, "async code"),
             Expr::TryBlock(_) => self.refuse(span, "a try block"),
@@ -447,7 +546,15 @@ impl Walker {
 
     /// Walks through an argument of a call, a field or an element.
     fn argument(&mut self, argument: &mut Expr) {
-        if place(argument).is_some() { self.lend(argument) } else { self.expr(argument) }
+        if place(argument).is_some() && !matches!(argument, Expr::Index(_)) {
+            self.target = self.target.take().filter(|_| plain::bare(argument).is_some());
+            self.lend(argument);
+        } else if matches!(argument, Expr::Index(_)) {
+            self.target = None;
+            self.lend_element(argument);
+        } else {
+            self.expr(argument);
+        }
     }
 }
 
@@ -458,7 +565,10 @@ fn is_closure(local: &Local) -> bool {
 /// The call that enters the region that ends at `point`. All of it has the keyword's span, which
 /// becomes the region's place.
 pub fn enter(span: Span, point: usize) -> TokenStream {
-    let enter = quote_spanned!(span=> ::phigrad::flow::enter());
+    enter_by(&quote_spanned!(span=> ::phigrad::flow::enter()), point)
+}
+
+fn enter_by(enter: &TokenStream, point: usize) -> TokenStream {
     let mutators = format_ident!("__phigrad_mutators_{point}", span = Span::mixed_site());
     let jumps = format_ident!("__phigrad_jumps_{point}", span = Span::mixed_site());
     let live_ins = format_ident!("__phigrad_live_ins_{point}", span = Span::mixed_site());

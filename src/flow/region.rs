@@ -32,6 +32,23 @@ pub fn enter() -> Region {
     Region { id, site, guards, unjoined: mark::unjoined(), jumps: true, mutators: 0 }
 }
 
+/// Enters a region at the caller's place if `is_needed`; otherwise nothing is recorded.
+#[inline]
+#[track_caller]
+pub fn enter_if(is_needed: bool) -> Region {
+    match is_needed {
+        true => enter(),
+        false => Region {
+            id: 0,
+            site: Location::caller(),
+            guards: 0,
+            unjoined: 0,
+            jumps: true,
+            mutators: 0,
+        },
+    }
+}
+
 /// Ends `region`, and all that are open inside, with the result `value`; `carry` hands over the
 /// carried variables.
 #[inline]

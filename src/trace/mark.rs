@@ -97,6 +97,12 @@ pub(crate) fn operand(var: Var) -> Option<Operand> {
     }
 }
 
+/// The number of `var`, which is not read out of the trace.
+#[inline]
+pub(crate) fn number(var: Var) -> f64 {
+    var.value
+}
+
 /// Records carried static state.
 pub(crate) fn state(bits: u64, at: Site) {
     append(Role::State, Payload::state(bits), at);

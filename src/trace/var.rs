@@ -308,7 +308,7 @@ impl Var {
     }
 
     #[inline]
-    pub(super) const fn is_constant(self) -> bool {
+    pub(crate) const fn is_constant(self) -> bool {
         self.tag == CONSTANT
     }
 

@@ -10,5 +10,6 @@ mod jumps;
 mod marks;
 mod meaning;
 mod names;
+mod plain_state;
 mod projections;
 mod soundness;

@@ -1,10 +1,13 @@
 //! Bindings: the facts known about a variable where it is declared.
 
+use core::mem;
+
 use proc_macro2::Ident;
 use syn::{Expr, Local, Pat, Type, parse_quote};
 
 use super::Walker;
 use crate::binding::{Binding, Origin, Reference};
+use crate::log::Variable;
 use crate::places::{is_variable, place};
 use crate::{shape, types};
 
@@ -25,6 +28,8 @@ impl Walker {
     /// Walks through a declaration.
     pub(super) fn local(&mut self, local: &mut Local) {
         let long_borrows = self.log.long_borrows.len();
+        let original = local.init.as_ref().map(|init| init.expr.clone());
+        let (written, mut is_pending) = (local.pat.clone(), false);
         let mut refutable = false;
         let mut bound = Bound { origin: Origin::Deferred, ..Bound::default() };
         if let Some(init) = &mut local.init {
@@ -37,7 +42,19 @@ impl Walker {
             bound.number = types::is_number(&init.expr);
             (bound.known, bound.copied) = (self.is_known(&init.expr), types::is_copied(&init.expr));
             let start = self.begin();
+            let is_single = matches!(&local.pat, Pat::Ident(_))
+                || matches!(&local.pat, Pat::Type(typed) if matches!(*typed.pat, Pat::Ident(_)));
+            let target = self.first_walk.lets.get(self.lets.len()).copied();
+            let is_tracked =
+                |target: &Variable| self.first_walk.tracked.get(*target) == Some(&true);
+            self.target = target.filter(is_tracked).filter(|_| is_single && !self.inert);
+            let number = self.lets.len();
+            self.lets.push(0);
+            let pending = mem::take(&mut self.is_pending);
             self.storing(|walker| walker.argument(&mut init.expr));
+            self.target = None;
+            is_pending = mem::replace(&mut self.is_pending, pending);
+            self.lets[number] = self.log.bindings.len();
             if bound.origin == Origin::Closure {
                 let (variable, end) = (self.log.bindings.len(), self.log.entries.len());
                 self.log.closures.push((variable, start, end));
@@ -60,6 +77,8 @@ impl Walker {
         let borrows = self
             .lent_by(lenders, |walker| walker.bind_pattern(pattern, Bound { refutable, ..bound }));
         let holders = first..self.log.bindings.len();
+        self.note_hints(&written, original.as_deref(), first);
+        self.declare_shadows(first, local.init.is_some(), is_pending);
         // A φ may replace it where paths join.
         if bound.origin == Origin::Deferred && shape::make_mutable(pattern) {
             local.attrs.push(parse_quote!(#[allow(unused_mut)]));
@@ -103,6 +122,12 @@ impl Walker {
             number: bound.number,
             lenders: self.lenders.clone(),
             at: self.log.entries.len(),
+            branch: self.branch,
+            typed: false,
+            hint: None,
+            tracked: false,
+            is_small: bound.origin == Origin::Deferred,
+            vars: false,
         });
         self.log.flow.declare(variable);
         self.scope.push(variable);
@@ -140,8 +165,10 @@ impl Walker {
     pub fn bind_parameter(&mut self, pattern: &Pat, bound: Bound) {
         match pattern {
             Pat::Type(typed) => {
+                let first = self.log.bindings.len();
                 let bound = Bound { origin: bound.origin, ..of_type(&typed.ty) };
                 self.bind_pattern(&typed.pat, bound);
+                self.note_hints(pattern, None, first);
             }
             _ => {
                 self.bind_pattern(pattern, bound);

@@ -25,12 +25,11 @@ impl Walker {
         let lends = places::lends_items(&for_expr.expr);
         let numbered = places::lends_numbered_items(&for_expr.expr);
         let stateful = shape::has_closure(&for_expr.expr);
+        let bound = self.bound(&for_expr.expr);
         let known = self.is_known(&for_expr.expr);
         let lenders = self.lenders_of(&for_expr.expr, false);
         let borrowed = self.log.long_borrows.len();
-        self.in_condition(|walker| {
-            walker.storing(|walker| walker.argument(&mut for_expr.expr));
-        });
+        let pins = self.iterator(&mut for_expr.expr);
         let borrowed = borrowed..self.log.long_borrows.len();
         let stateful = stateful
             && self.log.entries[start..]
@@ -86,6 +85,9 @@ impl Walker {
                 enclosing.body = body;
             }
             let points = walker.log.points.len();
+            let branch = walker.branch;
+            walker.log.loop_texts[number].scope = branch;
+            walker.log.loop_texts[number].body = branch;
             walker.block(&mut for_expr.body);
             walker.log.flow.end_body();
             walker.changing[index] = walker.log.entries[begin..].iter().any(|entry| {
@@ -101,6 +103,8 @@ impl Walker {
                 walker.end_item(own, points, &memory);
             }
         });
+        let text = &mut self.log.loop_texts[number];
+        (text.end, text.bound) = (self.log.entries.len(), bound);
         self.end_loop(Some(behind));
         self.end_borrows(borrowed);
         let Some(head) = head else { return };
@@ -154,7 +158,7 @@ impl Walker {
         let remember = quote_spanned!(site=> let #memory = ::phigrad::flow::Memory::default(););
         *expr = attributed(
             attributes,
-            Expr::Verbatim(quote!({ let #region = #enter; #remember #whole })),
+            Expr::Verbatim(quote!({ #(#pins)* let #region = #enter; #remember #whole })),
         );
     }
 

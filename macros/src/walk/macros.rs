@@ -1,6 +1,8 @@
 //! Macros: the known facts about their arguments, their possible effects, and the names that they
 //! may declare.
 
+use core::mem;
+
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::parse::{ParseStream, Parser};
@@ -41,7 +43,11 @@ fn question(tokens: TokenStream) -> syn::Result<(Expr, Pat, Option<Expr>)> {
 }
 
 impl Walker {
-    pub(super) fn macro_call(&mut self, call: &Macro) {
+    /// Walks through a macro. Returns the statements that have to be executed before it.
+    pub(super) fn macro_call(&mut self, call: &Macro) -> Vec<TokenStream> {
+        let nested = self.pins.take();
+        let is_inside = self.inert && nested.is_none();
+        self.pins = (!is_inside).then(Vec::new);
         let is_own = call.path.get_ident().is_some_and(|name| self.macros.contains(name));
         let arguments = if is_own { None } else { tokens::arguments(call) };
         self.without_rewriting(|walker| match arguments {
@@ -64,6 +70,7 @@ impl Walker {
                     }
                 }
                 _ => {
+                    walker.pins = None;
                     walker.unknown(call.tokens.clone());
                     walker.changes_of_macros();
                 }
@@ -72,6 +79,12 @@ impl Walker {
         if !is_own && shape::is_panic(call) {
             self.log.flow.begin_unreachable();
         }
+        let pins = mem::replace(&mut self.pins, nested).unwrap_or_default();
+        match &mut self.pins {
+            Some(outer) => outer.extend(pins),
+            None => return self.pins_of(pins),
+        }
+        Vec::new()
     }
 
     /// Notes the variables that a macro, called as a statement, may declare.
@@ -177,7 +190,8 @@ impl Walker {
                 let Ok(name) = syn::parse_str::<Ident>(name) else { continue };
                 match self.find(&name) {
                     Some(variable) => {
-                        self.named(variable, &[], Access::Word);
+                        self.note_use(variable, self.pins.is_some());
+                        self.log_mention(variable, &[], Access::Word);
                         self.push(variable, Kind::Read);
                     }
                     None => self.note_unknown_name(&name, UnknownAccess::Read),

@@ -6,15 +6,18 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Attribute, BinOp, Expr, ExprIf, ExprMatch, Label, Lifetime, Token};
 
+use super::plain::bare;
 use super::{Body, Bound, EnclosingLoop, Value, Walker, enter, join};
 use crate::flow_graph::BlockId;
-use crate::log::{JumpTarget, Kind, Role};
+use crate::log::{JumpTarget, Kind, Role, Variable};
 use crate::shape;
+use crate::uniform::LoopText;
 
 impl Walker {
     /// Walks through a chain of `&&` or `||`.
-    pub(super) fn logic(&mut self, expr: &mut Expr) {
-        let alone = self.inert || self.condition || shape::is_trivial(expr);
+    pub(super) fn logic(&mut self, expr: &mut Expr, target: Option<Variable>) {
+        let trivial = shape::is_trivial(expr) && target.is_none();
+        let alone = self.inert || self.condition || trivial;
         let start = self.begin();
         let Expr::Binary(binary) = expr else { return };
         let span = match binary.op {
@@ -31,19 +34,22 @@ impl Walker {
             walker.log.flow.join(&[short, long]);
         });
         if !alone {
-            let value = Value { carried: true, ..Value::default() };
+            let value = Value { carried: true, target, ..Value::default() };
             *expr = self.region(span, start, &quote!(#expr), value);
         }
     }
 
     /// Walks through a block with a label, which `break` leaves.
-    pub(super) fn labelled(&mut self, expr: &mut Expr, value: bool) {
-        let value = self.value(expr, value);
+    pub(super) fn labelled(&mut self, expr: &mut Expr, value: bool, target: Option<Variable>) {
+        let value = Value { target, ..self.value(expr, value) };
         let Expr::Block(block) = expr else { return };
         let span = block.label.as_ref().map_or(Span::mixed_site(), |label| label.name.ident.span());
         let start = self.begin();
         self.log.flow.enter_block(name_of(&block.label));
-        self.scoped(|walker| walker.block(&mut block.block));
+        self.scoped(|walker| {
+            walker.target = target;
+            walker.block(&mut block.block);
+        });
         self.log.flow.leave_block();
         if !self.inert {
             let attributes = mem::take(&mut block.attrs);
@@ -52,36 +58,42 @@ impl Walker {
         }
     }
 
-    pub(super) fn if_region(&mut self, expr: &mut Expr, value: bool) {
+    pub(super) fn if_region(&mut self, expr: &mut Expr, value: bool, target: Option<Variable>) {
         let diverges = shape::diverges(expr);
         let start = self.begin();
-        let value = self.value(expr, value);
+        let value = Value { target, ..self.value(expr, value) };
         let Expr::If(branch) = expr else { return };
         let span = branch.if_token.span;
         let value = if branch.else_branch.is_some() { value } else { Value::default() };
         if self.inert || diverges {
-            self.branches(branch);
+            self.branches(branch, target);
             return;
         }
         let attributes = mem::take(&mut branch.attrs);
-        self.branches(branch);
+        self.branches(branch, target);
         let region = self.region(span, start, &quote!(#expr), value);
         *expr = attributed(attributes, region);
     }
 
-    fn branches(&mut self, branch: &mut ExprIf) {
+    fn branches(&mut self, branch: &mut ExprIf, target: Option<Variable>) {
         let borrowed = self.log.long_borrows.len();
         let (borrowed, refused) = self.scoped(|walker| {
             walker.in_condition(|walker| walker.expr(&mut branch.cond));
             let borrowed = borrowed..walker.log.long_borrows.len();
             let refused = walker.log.flow.fork();
-            walker.branch(|walker| walker.block(&mut branch.then_branch));
+            walker.branch(|walker| {
+                walker.target = target;
+                walker.block(&mut branch.then_branch);
+            });
             (borrowed, refused)
         });
         let accepted = self.log.flow.continue_from(refused);
         match branch.else_branch.as_mut().map(|(_, otherwise)| &mut **otherwise) {
-            Some(Expr::If(next)) => self.branches(next),
-            Some(otherwise) => self.scoped(|walker| walker.expr(otherwise)),
+            Some(Expr::If(next)) => self.branches(next, target),
+            Some(otherwise) => self.scoped(|walker| {
+                walker.target = target;
+                walker.expr(otherwise);
+            }),
             None => {}
         }
         let otherwise = self.log.flow.here();
@@ -89,26 +101,32 @@ impl Walker {
         self.end_borrows(borrowed);
     }
 
-    pub(super) fn match_region(&mut self, expr: &mut Expr, value: bool) {
+    pub(super) fn match_region(&mut self, expr: &mut Expr, value: bool, target: Option<Variable>) {
         let diverges = shape::diverges(expr);
         let start = self.begin();
-        let value = self.value(expr, value);
+        let value = Value { target, ..self.value(expr, value) };
         let Expr::Match(choice) = expr else { return };
         let span = choice.match_token.span;
         if self.inert || diverges {
-            self.arms(choice);
-            return;
+            self.arms(choice, target);
+            return self.pin_match(expr);
         }
         let attributes = mem::take(&mut choice.attrs);
-        self.arms(choice);
+        self.arms(choice, target);
+        self.pin_match(expr);
         let region = self.region(span, start, &quote!(#expr), value);
         *expr = attributed(attributes, region);
     }
 
-    fn arms(&mut self, choice: &mut ExprMatch) {
+    fn arms(&mut self, choice: &mut ExprMatch, target: Option<Variable>) {
         let binding = choice.arms.iter().find(|arm| !shape::names(&arm.pat).is_empty());
         let (known, borrowed) = (self.is_known(&choice.expr), self.log.long_borrows.len());
-        self.scrutinee(&mut choice.expr, binding.map(|arm| &arm.pat));
+        let mut names = choice.arms.iter().flat_map(|arm| shape::names(&arm.pat));
+        let is_copied = !names.any(|name| name.by_ref.is_some());
+        let pattern = binding.map(|arm| arm.pat.clone());
+        self.is_scrutinee = !self.inert && is_copied && bare(&choice.expr).is_some();
+        self.scrutinee(&mut choice.expr, pattern.as_ref());
+        self.is_scrutinee = false;
         let borrowed = borrowed..self.log.long_borrows.len();
         let mut borrows = false;
         let lenders = self.lenders_of(&choice.expr, false);
@@ -122,7 +140,10 @@ impl Walker {
                     walker.in_condition(|walker| walker.expr(guard));
                 }
                 next = walker.log.flow.fork();
-                walker.branch(|walker| walker.expr(&mut arm.body));
+                walker.branch(|walker| {
+                    walker.target = target;
+                    walker.expr(&mut arm.body);
+                });
                 if arm.comma.is_none() && matches!(*arm.body, Expr::Verbatim(_)) {
                     arm.comma = Some(Token![,](Span::mixed_site()));
                 }
@@ -137,7 +158,7 @@ impl Walker {
     }
 
     /// Walks through `loop` and `while`.
-    pub(super) fn loop_region(&mut self, expr: &mut Expr, value: bool) {
+    pub(super) fn loop_region(&mut self, expr: &mut Expr, value: bool, target: Option<Variable>) {
         let (endless, by_macros) = (shape::diverges(expr), shape::exits_by_macros_only(expr));
         let start = self.begin();
         let lent = self.value(expr, value).lent;
@@ -163,6 +184,7 @@ impl Walker {
         let value = value && condition.is_none();
         let label = label.clone();
         let (number, _) = self.begin_loop(name_of(&label), start, None);
+        let bound = condition.as_ref().and_then(|condition| self.bound(condition));
         let mut condition = condition;
         let (mut refused, borrowed) = (None, self.log.long_borrows.len());
         self.scoped(|walker| {
@@ -171,13 +193,22 @@ impl Walker {
                 refused = Some(walker.log.flow.fork());
             }
             let borrowed = borrowed..walker.log.long_borrows.len();
-            walker.branch(|walker| walker.block(body));
+            let scope = walker.branch;
+            walker.branch(|walker| {
+                walker.log.loop_texts[number].scope = scope;
+                walker.log.loop_texts[number].body = walker.branch;
+                walker.block(body);
+            });
             walker.end_borrows(borrowed);
         });
+        let end = self.log.entries.len();
+        (self.log.loop_texts[number].end, self.log.loop_texts[number].bound) = (end, bound);
         self.end_loop(refused);
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, value, None);
         self.log.points[end].lent = lent;
+        self.log.points[end].target = target.filter(|_| value);
+        self.is_pending |= self.log.points[end].target.is_some();
         self.log.loops[number] = Some(end);
         let (region, iterate) = self.head(head, end, "loop_head");
         let whole = match condition {
@@ -225,6 +256,8 @@ impl Walker {
     ) -> (usize, BlockId) {
         let number = self.log.loops.len();
         self.log.loops.push(None);
+        let text = LoopText { start, end: start, scope: 0, body: 0, bound: None };
+        self.log.loop_texts.push(text);
         let head = self.log.flow.enter_loop(label.clone());
         self.enclosing_loops.push(EnclosingLoop { label, number, start, body });
         (number, head)

@@ -75,8 +75,19 @@ impl Walker {
         Projection { fields, element }
     }
 
-    /// Notes that `variable` is named.
+    /// Notes that `variable` is named, in a way that cannot be rewritten.
     pub(super) fn named(&mut self, variable: Variable, steps: &[Step], access: Access) {
+        self.refused.push(variable);
+        self.log_mention(variable, steps, access);
+    }
+
+    /// Notes that `variable` is named; if nothing is done with a part of it, that can be rewritten.
+    fn used(&mut self, variable: Variable, steps: &[Step], access: Access) {
+        self.note_use(variable, steps.is_empty());
+        self.log_mention(variable, steps, access);
+    }
+
+    pub(super) fn log_mention(&mut self, variable: Variable, steps: &[Step], access: Access) {
         // Fields of a union are for unsafe code only.
         let projection =
             if self.unsafe_code { Projection::default() } else { self.projection(steps) };
@@ -116,15 +127,16 @@ impl Walker {
         }
         if let Some((variable, steps)) = self.reach(expr, UnknownAccess::Read) {
             let copied = steps.iter().any(|step| matches!(step, Step::Index(_)));
-            self.named(variable, &steps, if copied { Access::Use } else { Access::Move });
+            self.used(variable, &steps, if copied { Access::Use } else { Access::Move });
             self.mention(variable, &steps);
+            self.pin_value(expr);
         }
     }
 
     /// Walks through a shared borrow of `expr`.
     pub(super) fn look(&mut self, expr: &mut Expr) {
         if let Some((variable, steps)) = self.reach(expr, UnknownAccess::Lend) {
-            self.named(variable, &steps, Access::Use);
+            self.used(variable, &steps, Access::Use);
             self.mention(variable, &steps);
         }
     }
@@ -171,7 +183,11 @@ impl Walker {
             Expr::Infer(_) | Expr::Range(_) => {}
             Expr::Path(_) => {
                 if let Some((variable, steps)) = self.reach(left, UnknownAccess::Change) {
-                    self.named(variable, &steps, Access::Assign);
+                    let is_refused = self.inert;
+                    self.log_mention(variable, &steps, Access::Assign);
+                    if is_refused {
+                        self.refused.push(variable);
+                    }
                     self.push(variable, Kind::Assign);
                 }
             }
@@ -185,7 +201,7 @@ impl Walker {
             self.ask_function(&path.path);
         }
         if let Some((variable, steps)) = self.reach(expr, UnknownAccess::Lend) {
-            self.named(variable, &steps, Access::Move);
+            self.used(variable, &steps, Access::Move);
             if self.log.bindings[variable].is_reference() {
                 self.note_borrow(variable, &steps);
             }
@@ -196,6 +212,7 @@ impl Walker {
                 let span = expr.span();
                 *expr = Expr::Verbatim(quote_spanned!(span=> &mut *#expr));
             }
+            self.pin_value(expr);
         }
     }
 
@@ -239,7 +256,7 @@ impl Walker {
         let binding = &self.log.bindings[variable];
         let (mutable, lends) = (binding.mutable, binding.mutable || binding.is_reference());
         let looks = places::is_looker(method);
-        self.named(variable, &steps, if looks { Access::Use } else { Access::Move });
+        self.used(variable, &steps, if looks { Access::Use } else { Access::Move });
         self.mention(variable, &steps);
         if !places::is_reader(method, mutable) {
             if lends && !places::is_taker(method) {

@@ -25,6 +25,8 @@ mod num;
 mod ordinary;
 mod path_sharing;
 mod patterns;
+mod plain_machine;
+mod plain_state;
 mod recursion;
 mod references;
 mod returns;
