@@ -23,7 +23,7 @@ pub fn programs() -> Vec<Typical> {
         of("largest", &[0.5; 2000], 0.5, Box::new(largest)),
         of("counted loop", &[1.0, 1.1], 0.09, Box::new(counted_loop)),
         of("masked root", &[0.0, 1.0], 1.0, Box::new(masked_root)),
-        of("steps", &[3.0, 0.5], 2.5, Box::new(steps)),
+        of("steps", &[3.0, 4.0], 2.0, Box::new(steps)),
     ]
 }
 
