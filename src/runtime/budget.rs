@@ -11,12 +11,12 @@ const ALLOWANCE: u64 = 1 << 22;
 /// The number of runs after which the rest of the allowance is lost.
 const FIRST_RUNS: u64 = 100;
 /// The number of runs on the tape that earn the events of one.
-const RUNS_PER_EARNED: u64 = 3;
+const RUNS_PER_EARNED: u64 = 4;
 /// The number of calls served by kernels that earn the events of one run: each of them saves most
 /// of a run.
 const KERNEL_CALLS_PER_EARNED: u64 = 2;
 /// The largest number of runs whose events may be saved.
-const MOST_SAVED: u64 = 300;
+const MOST_SAVED: u64 = 200;
 /// The factor by which all is less once a limit has ended profiling.
 const GIVEN_UP: u64 = 16;
 

@@ -120,7 +120,8 @@ fn a_length_that_is_called_often_replaces_the_least_used() {
         }
         f.report().kernel_calls - before
     };
-    (call(1, 100), call(2, 10));
+    call(1, 100);
+    call(2, 10);
     f.compile().unwrap();
     assert_eq!((call(1, 100), call(2, 10)), (100, 10));
     // It is called twice as often as length 2.
