@@ -117,13 +117,24 @@ impl MergedTraces {
     /// Restores the tree as it was before a trace was added.
     pub(super) fn roll_back(&mut self, changes: &mut Changes) {
         match changes.tree.take() {
-            Some(tree) => self.tree = tree,
+            Some(tree) => {
+                let work = self.tree.work;
+                self.tree = tree;
+                self.tree.work = work;
+            }
             None => self.tree.roll_back(),
         }
     }
 
+    /// Does all pending sharing, whatever it costs.
+    pub(super) fn share_fully(&mut self) {
+        self.tree.most_work = u64::MAX;
+        self.share();
+    }
+
     /// Shares paths between instances that were extended, if they stay within the limits. Returns
-    /// whether that may have changed the tree.
+    /// whether that may have changed the tree. Sharing that would exceed the allowed work stays
+    /// pending.
     pub(super) fn share(&mut self) -> bool {
         let Some(PendingSharing { extended, limits }) = self.pending_sharing.take() else {
             return false;
@@ -141,7 +152,12 @@ impl MergedTraces {
         self.tree.begin();
         self.tree.peel_in(plan.instances());
         let budget = limits.nodes.saturating_sub(self.steps);
-        self.exhausted = !sharing_plan::share(&mut self.tree, &plan, budget);
+        let suffices = sharing_plan::share(&mut self.tree, &plan, budget);
+        let is_cut_off = self.tree.work > self.tree.most_work;
+        self.exhausted = !suffices && !is_cut_off;
+        if is_cut_off {
+            self.pending_sharing = Some(PendingSharing { extended, limits });
+        }
         let steps = self.tree.steps(true);
         self.tree.work += self.tree.size() as u64;
         if steps <= limits.nodes {

@@ -255,7 +255,7 @@ impl MergedTraces {
     /// The graph of all merged paths and of the paths shared between regions. Later traces may take
     /// shared paths without changing the graph.
     pub fn graph(&mut self) -> &Arc<Graph> {
-        self.share();
+        self.share_fully();
         self.graph.get_or_insert_with(|| {
             let mut tree = Cow::Borrowed(&self.tree);
             if tree.has_loops() {
@@ -287,7 +287,7 @@ impl MergedTraces {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compact(&mut self) -> &Arc<Graph> {
-        self.share();
+        self.share_fully();
         // If a loop was split, all iterations are emitted: rerolling finds more in them than in the
         // pieces, above all exit chains.
         match self.tree.has_loops() && !self.tree.is_small_and_split() {
@@ -317,7 +317,7 @@ impl MergedTraces {
     /// them. The size of derivatives is proportional to it, because each path has a reverse sweep
     /// of its own. After a region all its paths count as one.
     pub fn steps(&mut self) -> usize {
-        self.share();
+        self.share_fully();
         self.steps
     }
 
@@ -329,7 +329,7 @@ impl MergedTraces {
 
     /// Tests whether path sharing has stopped, because it would exceed the limit of steps.
     pub fn is_sharing_exhausted(&mut self) -> bool {
-        self.share();
+        self.share_fully();
         self.exhausted
     }
 
@@ -345,7 +345,8 @@ impl MergedTraces {
         per_event * events as u64 + (insert::SCAN_WORK + 3) * self.tree.size() as u64
     }
 
-    /// Limits the work of path sharing from now on. Beyond it instances share no more.
+    /// Limits the work of path sharing while traces are merged. The rest is done when the graph is
+    /// asked for.
     pub(crate) fn allow_work(&mut self, work: u64) {
         self.tree.most_work = self.tree.work.saturating_add(work);
     }
@@ -448,10 +449,12 @@ impl MergedTraces {
             self.exclusions = exclusions;
         }
         self.unmerged.append(&mut changes.unmerged);
-        // Pending sharing refers to a tree that has been cleared.
-        debug_assert!(self.pending_sharing.is_none() || changes.clears > 0);
-        self.pending_sharing =
-            Some(PendingSharing { extended: core::mem::take(&mut self.buffers.extended), limits });
+        let mut extended = core::mem::take(&mut self.buffers.extended);
+        // What is still pending refers to a tree that has been cleared, or goes on.
+        if let Some(pending) = self.pending_sharing.take().filter(|_| changes.clears == 0) {
+            extended.extend(pending.extended);
+        }
+        self.pending_sharing = Some(PendingSharing { extended, limits });
         (self.graph, self.compact) = (None, None);
         self.version += 1;
         Ok(merged)

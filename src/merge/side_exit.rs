@@ -85,6 +85,7 @@ impl MergedTraces {
     /// ```
     pub fn side_exit(&mut self, trace: &Trace<'_>, version: u64) -> Option<SideExit> {
         self.share();
+        self.tree.work += super::WALK_WORK * trace.events.len() as u64;
         let merging = &self.exclusions.merging;
         let mut walk = Walk::new(&mut self.tree, false, merging, &mut self.buffers);
         walk.exit_finder = Some(ExitFinder::new(version));

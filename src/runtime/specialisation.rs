@@ -199,8 +199,14 @@ impl Specialisation {
             if is_due && profile.is_open() && profile.budget.credit() >= work {
                 self.merge(&mut profile, (trace, inputs), options);
             }
-            if let Some(exit) = exit {
+            if let Some(exit) = exit
+                && profile.budget.credit() >= profile.traces.work_to_add(trace.events.len())
+            {
+                let profile = &mut *profile;
+                let work = profile.traces.work();
+                profile.traces.allow_work(profile.budget.credit());
                 profile.note_side_exit(trace, exit);
+                profile.budget.spend(profile.traces.work() - work);
             }
         }
         self.may_profile.store(profile.may_profile(), Ordering::Relaxed);
