@@ -172,9 +172,9 @@ pub(crate) enum Hotness {
 }
 
 impl Hotness {
-    /// Tests whether the cost of profiling is bounded by that of calls. It is not where the user
-    /// says when kernels are made.
-    pub(crate) fn bounds_profiling(self) -> bool {
+    /// Tests whether cost decides. Then that of profiling is bounded by that of calls, and a kernel
+    /// that does not pay is not tried; not where the user says when kernels are made.
+    pub(crate) fn is_measured(self) -> bool {
         self == Hotness::Measured
     }
 }

@@ -4,16 +4,18 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
+use super::installed::Attempt;
 use super::lengths::OtherLengths;
 use super::profile::{ExitReason, KernelExit};
 use super::report::Report;
 use super::specialisation::Specialisation;
-use crate::jit::RunError;
+use crate::jit::{Kernel, RunError};
 use crate::pipeline::Recording;
 use crate::pipeline::{Numerics, Options};
 use crate::pipeline::{Purpose, Refusal};
@@ -73,7 +75,7 @@ impl Core {
     /// the value alone; the value is returned unless it is the gradient alone.
     pub(super) fn call(
         &self,
-        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        f: impl Fn(&[Var], &[Var]) -> Var,
         inputs: Inputs<'_>,
         purpose: Purpose,
         gradient: &mut [f64],
@@ -85,8 +87,14 @@ impl Core {
         let mut exit = None;
         if let Some(specialisation) = find(&self.specialisations.load(), inputs) {
             match run_kernel(specialisation, inputs, purpose, gradient) {
-                Some(Ok((value, call))) if !self.options.audit.includes(call) => return Ok(value),
-                Some(Ok(_)) => return self.audit(f, specialisation, inputs, purpose, gradient),
+                Some(Ok(Served { value, call, time: None }))
+                    if !self.options.audit.includes(call) =>
+                {
+                    return Ok(value);
+                }
+                Some(Ok(served)) => {
+                    return self.check(f, (specialisation, served), inputs, purpose, gradient);
+                }
                 Some(Err(reason)) => {
                     specialisation.fell_back(reason);
                     exit = Some(reason);
@@ -100,7 +108,7 @@ impl Core {
     #[inline(never)]
     fn call_tape(
         &self,
-        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        f: impl Fn(&[Var], &[Var]) -> Var,
         inputs: Inputs<'_>,
         purpose: Purpose,
         exit: Option<KernelExit>,
@@ -122,30 +130,44 @@ impl Core {
         })
     }
 
-    /// Repeats a kernel call on the tape and compares the run with the recorded paths. The tape's
-    /// answer is the result: it is right also if the kernel is not.
+    /// Repeats a kernel call on the tape, and compares the run with the recorded paths or, if the
+    /// call is not audited, the time. The tape's answer is the result: it is right also if the
+    /// kernel is not.
     #[cold]
     #[inline(never)]
-    fn audit(
+    fn check(
         &self,
-        f: impl FnOnce(&[Var], &[Var]) -> Var,
-        specialisation: &Specialisation,
+        f: impl Fn(&[Var], &[Var]) -> Var,
+        (specialisation, served): (&Specialisation, Served),
         inputs: Inputs<'_>,
         purpose: Purpose,
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
-        self.on_tape(f, inputs, Detail::Marks, |trace, adjoints| {
+        let Options { audit, hotness, background, .. } = self.options;
+        let is_audited = audit.includes(served.call);
+        let detail = if is_audited { Detail::Marks } else { Detail::Untracked };
+        let start = Instant::now();
+        self.on_tape(f, inputs, detail, |trace, adjoints| {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(sweep(trace, adjoints));
             }
-            specialisation.audit((trace, inputs), &self.options);
+            let installed = specialisation.kernel(purpose);
+            if is_audited {
+                specialisation.audit((trace, inputs), &self.options);
+                // A program that compiles in the foreground does not depend on time.
+                if hotness.is_measured() && background && served.call.is_power_of_two() {
+                    installed.as_ref().inspect(|one| one.time_calls());
+                }
+            } else if let Some(time) = served.time {
+                installed.as_ref().inspect(|one| one.weigh(time, start.elapsed()));
+            }
         })
     }
 
     /// Runs `f` on the tape with this detail, and `then`; returns the value.
     fn on_tape(
         &self,
-        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        f: impl Fn(&[Var], &[Var]) -> Var,
         inputs: Inputs<'_>,
         detail: Detail,
         then: impl FnOnce(&Trace<'_>, &mut Adjoints),
@@ -280,27 +302,58 @@ fn position(specialisations: &[Arc<Specialisation>], inputs: Inputs<'_>) -> Resu
     specialisations.binary_search_by_key(&length, |one| (one.active, one.inactive))
 }
 
-/// Runs the kernel, unless there is none or it backs off; returns the value and the number of the
-/// call. Writes to `gradient` on success only.
+/// A call that a kernel served.
+struct Served {
+    value: f64,
+    /// The number of the call.
+    call: u64,
+    /// Its time, if it was taken.
+    time: Option<Duration>,
+}
+
+/// Runs the kernel, unless there is none or it backs off. Writes to `gradient` on success only.
 fn run_kernel(
     specialisation: &Specialisation,
     inputs: Inputs<'_>,
     purpose: Purpose,
     gradient: &mut [f64],
-) -> Option<Result<(f64, u64), KernelExit>> {
+) -> Option<Result<Served, KernelExit>> {
     let installed = specialisation.kernel(purpose);
     let installed = installed.as_deref()?;
-    if installed.is_backing_off() {
-        return None;
-    }
+    let start = match installed.attempt() {
+        Attempt::Kernel => None,
+        Attempt::Timed => Some(Instant::now()),
+        Attempt::Tape => return None,
+    };
+    let result = match run(&installed.kernel, inputs, purpose, gradient) {
+        Ok(value) => {
+            let time = start.map(|start| start.elapsed());
+            Ok(Served { value, call: installed.served(), time })
+        }
+        Err(reason) => {
+            installed.exit();
+            Err(KernelExit { graph_version: installed.graph_version, reason })
+        }
+    };
+    Some(result)
+}
+
+/// Runs `kernel`; returns the value. Writes to `gradient` on success only.
+#[inline]
+fn run(
+    kernel: &Kernel,
+    inputs: Inputs<'_>,
+    purpose: Purpose,
+    gradient: &mut [f64],
+) -> Result<f64, ExitReason> {
     let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
     let Buffers { scratch, outputs } = &mut buffers;
-    let count = installed.kernel.outputs();
+    let count = kernel.outputs();
     if outputs.len() < count {
         outputs.resize(count, 0.0);
     }
     let outputs = &mut outputs[..count];
-    let result = match installed.kernel.run(inputs.active, inputs.inactive, scratch, outputs) {
+    let result = match kernel.run(inputs.active, inputs.inactive, scratch, outputs) {
         Err(RunError::SideExit | RunError::Shape) => Err(ExitReason::SideExit),
         // A kernel multiplies zero adjoints, which the sweep skips, and its rewrites assume
         // finite numbers, so the tape decides what is NaN or infinite.
@@ -309,17 +362,12 @@ fn run_kernel(
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(&outputs[..gradient.len()]);
             }
-            let call = specialisation.served(installed);
-            Ok((outputs.last().copied().unwrap_or(f64::NAN), call))
+            Ok(outputs.last().copied().unwrap_or(f64::NAN))
         }
     };
-    let result = result.map_err(|reason| {
-        installed.record_miss();
-        KernelExit { graph_version: installed.graph_version, reason }
-    });
     // In a thread that is ending the buffers are dropped.
     let _ = BUFFERS.try_with(|kept| kept.set(buffers));
-    Some(result)
+    result
 }
 
 /// True if all numbers are finite; without an early exit, so that the loop is vectorised.

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
+use super::installed::Installed;
 use super::profile::{ClosedForms, GraphVersion, Profile};
 use super::report::KernelReport;
-use super::specialisation::{Installed, Specialisation};
+use super::specialisation::Specialisation;
 use crate::jit::require_host;
 use crate::pipeline::Options;
 use crate::pipeline::{Coarsened, Primal, coarsen, primal, rolled};
@@ -27,6 +28,8 @@ struct Snapshot {
     paths: usize,
     version: u64,
     generation: usize,
+    /// The number of steps of the recorded paths.
+    steps: usize,
     /// The inputs of profiling runs.
     profiling_inputs: Vec<Arc<[f64]>>,
 }
@@ -39,6 +42,7 @@ impl Snapshot {
             paths: profile.traces.paths(),
             version: profile.traces.version(),
             generation: profile.traces.generation(),
+            steps: profile.traces.distinct_steps(),
             profiling_inputs: profile.profiling_inputs(),
         })
     }
@@ -76,6 +80,7 @@ impl Job {
 
     /// Makes the kernels of each of `tiers` and installs them.
     fn make(&self, tiers: &[Tier], options: &Options) {
+        let start = Instant::now();
         let (Ok(snapshot), _) = timed(|| Ok(Snapshot::take(&self.specialisation))) else {
             return self.specialisation.lock().refuse(Refusal::Panicked);
         };
@@ -110,6 +115,10 @@ impl Job {
                     self.install(&snapshot, purpose, result, rolling + *shared + own);
                 }
             }
+        }
+        // A program that compiles in the foreground does not depend on time.
+        if options.background {
+            self.specialisation.lock().compiled(start.elapsed(), snapshot.steps);
         }
     }
 
@@ -154,10 +163,13 @@ impl Job {
                 bytes: coarsened.kernel.bytes(),
                 code_bytes: coarsened.kernel.code_bytes(),
                 compile_time: elapsed,
+                is_backing_off: false,
             });
             let graph_version =
                 GraphVersion { generation: snapshot.generation, version: snapshot.version };
-            specialisation.install(purpose, Installed::new(coarsened.kernel, graph_version));
+            let calls = specialisation.kernel_calls(purpose);
+            let installed = Installed::new(coarsened.kernel, graph_version, calls);
+            specialisation.install(purpose, installed);
         }
     }
 }

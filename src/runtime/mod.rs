@@ -14,6 +14,7 @@
 mod budget;
 mod core;
 mod error;
+mod installed;
 mod job;
 mod lengths;
 mod options;

@@ -1,5 +1,6 @@
 //! The profile of a specialisation: what the tape has recorded, and what its kernels wait for.
 
+use core::time::Duration;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
@@ -60,6 +61,8 @@ pub(super) struct Profile {
     pub(super) compiling: bool,
     /// The number of compilations so far.
     pub(super) compilations: u32,
+    /// The latest compilation that has ended.
+    compiled: Option<Compiled>,
     /// The reasons why paths were not merged.
     pub(super) refusals: Vec<Refusal>,
     /// The closed forms of the latest kernels.
@@ -71,6 +74,14 @@ pub(super) struct Profile {
     /// The inputs of profiling runs, active before inactive: those of the first run, whose path
     /// is probably hot, and of the latest runs with a new path, in order.
     profiling_inputs: Vec<Arc<[f64]>>,
+}
+
+/// A compilation that has ended.
+struct Compiled {
+    /// Its time, in events.
+    work: u64,
+    /// The number of recorded steps.
+    steps: u64,
 }
 
 /// The closed forms of the latest kernels, and the loops without one.
@@ -103,6 +114,10 @@ pub(super) struct Attempt {
 /// millisecond and ten microseconds.
 const COMPILE_WORK: u64 = 100_000;
 const COMPILE_WORK_PER_STEP: u64 = 2_000;
+/// The time of an event on the tape.
+const EVENT_TIME: Duration = Duration::from_nanos(5);
+/// A compilation after the first one must be paid so many times.
+const RECOMPILE_FACTOR: u64 = 2;
 /// The number of calls after which a first kernel is made, however long that takes.
 const CALLS_BEFORE_KERNEL: u64 = 300;
 /// The largest number of profiling runs, and of numbers in their inputs.
@@ -116,7 +131,7 @@ impl Profile {
         Profile {
             traces: MergedTraces::new(active, inactive),
             bytes: 0,
-            budget: Budget::new(hotness.bounds_profiling()),
+            budget: Budget::new(hotness.is_measured()),
             traced_paths: HashMap::new(),
             // Allocated here, so that the first untracked runs do not allocate.
             untracked: HashSet::with_capacity(16),
@@ -129,6 +144,7 @@ impl Profile {
             taped_events: 0,
             compiling: false,
             compilations: 0,
+            compiled: None,
             refusals: Vec::new(),
             closed_forms: ClosedForms::default(),
             is_full: hotness == Hotness::TapeOnly,
@@ -214,14 +230,26 @@ impl Profile {
     }
 
     /// The number of events on the tape that pay for a compilation: as many as fit into the
-    /// estimated compile time, or those of some hundred calls, twice as many after each
-    /// compilation.
+    /// compile time, or those of some hundred calls, twice as many after each compilation. The
+    /// compile time is estimated by the size of the recorded paths, and by the latest compilation.
     fn compile_work(&self) -> u64 {
         let kernels = self.requested.iter().filter(|&&requested| requested).count() as u64;
         let steps = self.traces.distinct_steps() as u64;
-        let estimated = COMPILE_WORK + kernels * steps * COMPILE_WORK_PER_STEP;
+        let estimated = match self.compiled {
+            Some(Compiled { work, steps: before }) => {
+                RECOMPILE_FACTOR * (work as f64 * steps as f64 / before.max(1) as f64) as u64
+            }
+            None => COMPILE_WORK + kernels * steps * COMPILE_WORK_PER_STEP,
+        };
         let calls = CALLS_BEFORE_KERNEL << self.compilations.min(20);
         estimated.min(calls * self.budget.events().max(1) as u64)
+    }
+
+    /// Stores the time of a compilation of the recorded paths of now.
+    pub(super) fn compiled(&mut self, elapsed: Duration, steps: usize) {
+        let work = (elapsed.as_nanos() / EVENT_TIME.as_nanos()).max(1);
+        let work = u64::try_from(work).unwrap_or(u64::MAX);
+        self.compiled = Some(Compiled { work, steps: steps as u64 });
     }
 
     /// True if the tape has served enough calls to compile for `purpose`.

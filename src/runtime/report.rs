@@ -57,6 +57,9 @@ pub struct KernelReport {
     pub code_bytes: usize,
     /// The compile time, from the recorded graph to native code.
     pub compile_time: Duration,
+    /// True if calls do not try it at present: it took more time than the tape, or hardly ever had
+    /// a result. It is tried again later.
+    pub is_backing_off: bool,
 }
 
 /// A comparison with several outcomes, and its side exits.
@@ -184,7 +187,7 @@ pub struct Report {
     /// Calls that a kernel served.
     pub kernel_calls: u64,
     /// Calls in which a kernel took a side exit, so that the tape served. A kernel with many
-    /// such calls in a row is tried less often.
+    /// such calls is not tried for a while.
     pub fallbacks: u64,
     /// Calls in which a kernel's result was not finite, so that the tape served.
     pub non_finite: u64,
@@ -272,6 +275,10 @@ impl fmt::Display for Report {
                 Count(kernel.bytes as u64, "byte"),
                 kernel.compile_time.as_secs_f64() * 1e3
             )?;
+            if kernel.is_backing_off {
+                let KernelReport { purpose, .. } = kernel;
+                writeln!(f, "kernel for the {purpose} does not pay; the tape serves for a while")?;
+            }
             if kernel.recomputed > 0 {
                 writeln!(
                     f,

@@ -6,48 +6,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
+use super::installed::Installed;
 use super::job::Job;
-use super::profile::{ExitReason, GraphVersion, KernelExit, Profile};
-use super::report::{DecisionReport, Report, Waiting};
-use crate::jit::Kernel;
+use super::profile::{ExitReason, KernelExit, Profile};
+use super::report::{DecisionReport, KernelReport, Report, Waiting};
 use crate::merge::{MergeError, MergeLimits, MergeOutcome};
 use crate::pipeline::{Hotness, Options, Purpose, Recording, Refusal};
 use crate::ssa::{End, Graph, Item, most_steps};
 use crate::trace::{Detail, Inputs, Trace};
-
-/// A kernel in use, the version of the graph it was made from, and its misses.
-pub(super) struct Installed {
-    pub(super) kernel: Kernel,
-    pub(super) graph_version: GraphVersion,
-    /// The number of calls without a result since the last one with a result.
-    misses: AtomicU32,
-    /// The number of further calls that do not try it.
-    back_off: AtomicU32,
-}
-
-impl Installed {
-    pub(super) fn new(kernel: Kernel, graph_version: GraphVersion) -> Self {
-        Installed { kernel, graph_version, misses: AtomicU32::new(0), back_off: AtomicU32::new(0) }
-    }
-
-    /// True if this call should not try it: after many misses in a row a kernel is tried less
-    /// often.
-    pub(super) fn is_backing_off(&self) -> bool {
-        let back_off = self.back_off.load(Ordering::Relaxed);
-        if back_off > 0 {
-            // Concurrent calls may count as one, which is harmless.
-            self.back_off.store(back_off - 1, Ordering::Relaxed);
-        }
-        back_off > 0
-    }
-
-    /// Counts a call without a result.
-    pub(super) fn record_miss(&self) {
-        let misses = self.misses.fetch_add(1, Ordering::Relaxed);
-        let back_off = misses.saturating_sub(MISSES_BEFORE_BACK_OFF).min(MAX_BACK_OFF);
-        self.back_off.store(back_off, Ordering::Relaxed);
-    }
-}
 
 pub(super) struct Specialisation {
     pub(super) active: usize,
@@ -57,11 +23,15 @@ pub(super) struct Specialisation {
     profile: Mutex<Profile>,
     compiled: Condvar,
     pub(super) tape_calls: AtomicU64,
-    kernel_calls: AtomicU64,
+    /// The number of calls that kernels have served, for each purpose.
+    kernel_calls: [Arc<AtomicU64>; 3],
     fallbacks: AtomicU64,
     non_finite: AtomicU64,
     /// The number of further runs of the tape that record marks and places.
     detailed_runs: AtomicU32,
+    /// The number of exits from kernels since the latest new path; always 0 if profiling is not
+    /// bounded.
+    exits_since_new_path: AtomicU32,
     /// True if the budget has enough for such a run.
     may_profile: AtomicBool,
     /// True while a compilation makes the recorded graph: then calls do not wait for the profile.
@@ -72,15 +42,13 @@ pub(super) struct Specialisation {
     profile_bytes: Arc<AtomicUsize>,
 }
 
-/// The number of misses in a row after which a kernel backs off.
-const MISSES_BEFORE_BACK_OFF: u32 = 1000;
+/// The number of exits from a kernel without a new path after which only one of as many is merged.
+const EXITS_WITHOUT_NEW_PATH: u32 = 32;
 /// The number of runs on the tape that record captures, and the number after each new path.
 const CAPTURED_RUNS: u32 = 8;
 /// The number of runs after these that record marks and places. Later runs are untracked: they
 /// record operations and guards only.
 const MARKED_RUNS: u32 = 64;
-/// The largest number of calls between two tries of the kernel.
-const MAX_BACK_OFF: u32 = 64;
 
 impl Specialisation {
     /// For this length of input; `profile_bytes` counts the bytes of all recorded paths of the
@@ -97,10 +65,11 @@ impl Specialisation {
             profile: Mutex::new(Profile::new(active, inactive, hotness)),
             compiled: Condvar::new(),
             tape_calls: AtomicU64::new(0),
-            kernel_calls: AtomicU64::new(0),
+            kernel_calls: Default::default(),
             fallbacks: AtomicU64::new(0),
             non_finite: AtomicU64::new(0),
             detailed_runs: AtomicU32::new(CAPTURED_RUNS + MARKED_RUNS),
+            exits_since_new_path: AtomicU32::new(0),
             may_profile: AtomicBool::new(hotness != Hotness::TapeOnly),
             is_emitting: AtomicBool::new(false),
             old_calls: AtomicU64::new(0),
@@ -113,13 +82,9 @@ impl Specialisation {
         self.kernels[purpose as usize].load()
     }
 
-    /// Counts a call that a kernel served. Returns its number, from 1.
-    pub(super) fn served(&self, installed: &Installed) -> u64 {
-        let call = self.kernel_calls.fetch_add(1, Ordering::Relaxed) + 1;
-        if installed.misses.load(Ordering::Relaxed) > 0 {
-            installed.misses.store(0, Ordering::Relaxed);
-        }
-        call
+    /// The number of calls that kernels for `purpose` have served.
+    pub(super) fn kernel_calls(&self, purpose: Purpose) -> Arc<AtomicU64> {
+        Arc::clone(&self.kernel_calls[purpose as usize])
     }
 
     /// Compares a run on the tape that repeats a kernel call with the recorded paths.
@@ -151,14 +116,24 @@ impl Specialisation {
             return Detail::Untracked;
         }
         let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
-        let has_kernel = || self.kernels.iter().any(|kernel| kernel.load().is_some());
-        if detailed_runs > MARKED_RUNS || has_kernel() {
+        if detailed_runs > MARKED_RUNS || self.has_kernel() && self.expects_new_path() {
             Detail::Captures
         } else if detailed_runs > 0 || is_checked(self.tape_calls.load(Ordering::Relaxed)) {
             Detail::Marks
         } else {
             Detail::Untracked
         }
+    }
+
+    fn has_kernel(&self) -> bool {
+        self.kernels.iter().any(|kernel| kernel.load().is_some())
+    }
+
+    /// Tests whether the call after an exit from a kernel may take a new path. Often it does not: a
+    /// guard of a closed form rejects inputs on known paths.
+    fn expects_new_path(&self) -> bool {
+        let exits = self.exits_since_new_path.load(Ordering::Relaxed);
+        exits < EXITS_WITHOUT_NEW_PATH || exits.is_multiple_of(EXITS_WITHOUT_NEW_PATH)
     }
 
     /// Merges the path of a call that the tape served, after an `exit` if a kernel was tried, and
@@ -181,12 +156,15 @@ impl Specialisation {
         profile.longest = profile.longest.max(trace.events.len());
         profile.taped_events += trace.events.len() as u64;
         profile.requested[purpose as usize] = true;
-        profile.budget.earn(trace.events.len(), self.kernel_calls.load(Ordering::Relaxed));
+        profile.budget.earn(trace.events.len(), self.served_calls().1);
         if !trace.is_untracked() {
             profile.budget.spend_detail(trace.detail_work());
         }
+        if exit.is_some() && options.hotness.is_measured() {
+            self.exits_since_new_path.fetch_add(1, Ordering::Relaxed);
+        }
         if trace.is_untracked() {
-            if profile.note_untracked(trace) {
+            if profile.note_untracked(trace) && self.expects_new_path() {
                 self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
             }
         } else {
@@ -245,6 +223,7 @@ impl Specialisation {
             Ok(MergeOutcome::New { at }) => {
                 profile.add_profiling_inputs(inputs);
                 profile.last_new_path = Some(at);
+                self.exits_since_new_path.store(0, Ordering::Relaxed);
                 self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
             }
             Err(error) => {
@@ -332,8 +311,9 @@ impl Specialisation {
         report.trace_events = report.trace_events.max(profile.longest);
         report.paths += profile.traces.paths();
         report.conditions += conditions(profile.traces.compact());
-        report.tape_calls += self.tape_calls.load(Ordering::Relaxed);
-        report.kernel_calls += self.kernel_calls.load(Ordering::Relaxed);
+        let (tape_calls, kernel_calls) = self.served_calls();
+        report.tape_calls += tape_calls;
+        report.kernel_calls += kernel_calls;
         report.fallbacks += self.fallbacks.load(Ordering::Relaxed);
         report.non_finite += self.non_finite.load(Ordering::Relaxed);
         report.last_new_path = profile.last_new_path.clone().or(report.last_new_path.take());
@@ -361,8 +341,11 @@ impl Specialisation {
         }
         report.closed_forms.extend(profile.closed_forms.closed.iter().cloned());
         report.open_loops.extend(profile.closed_forms.open.iter().cloned());
-        for attempt in profile.attempts.iter() {
-            report.kernels.extend(attempt.kernel.clone());
+        for (attempt, installed) in profile.attempts.iter().zip(&self.kernels) {
+            let installed = installed.load();
+            let is_backing_off = installed.as_ref().is_some_and(|one| one.is_backing_off());
+            let kernel = attempt.kernel.clone();
+            report.kernels.extend(kernel.map(|one| KernelReport { is_backing_off, ..one }));
             if let Some(refusal) = &attempt.refusal
                 && !report.refusals.contains(refusal)
             {
@@ -399,7 +382,8 @@ impl Specialisation {
 
     /// The numbers of calls that the tape and kernels served.
     pub(super) fn served_calls(&self) -> (u64, u64) {
-        (self.tape_calls.load(Ordering::Relaxed), self.kernel_calls.load(Ordering::Relaxed))
+        let kernel_calls = self.kernel_calls.iter().map(|calls| calls.load(Ordering::Relaxed));
+        (self.tape_calls.load(Ordering::Relaxed), kernel_calls.sum())
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Profile> {

@@ -1,0 +1,153 @@
+//! A kernel in use: what it was made from, and whether it pays.
+//!
+//! A call that a kernel does not serve costs a run on the tape besides the attempt. So a kernel pays
+//! while its time, and the share of calls with an exit times the tape's, is less than that of the
+//! tape alone. Now and then some calls are timed, each by the kernel and on the tape. A kernel that
+//! does not pay is not tried for a while.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::Arc;
+
+use super::profile::GraphVersion;
+use crate::jit::Kernel;
+
+/// A kernel in use, the version of the graph it was made from, and its record.
+pub(super) struct Installed {
+    pub(super) kernel: Kernel,
+    pub(super) graph_version: GraphVersion,
+    /// The number of calls that kernels for its purpose have served.
+    calls: Arc<AtomicU64>,
+    /// The number of such calls that do not count: those of earlier kernels, and old ones.
+    old_calls: AtomicU64,
+    /// The number of calls in which it had no result, but for old ones.
+    exits: AtomicU32,
+    /// The number of them in a row, and the number of calls at the latest one.
+    exits_in_row: AtomicU32,
+    calls_at_exit: AtomicU64,
+    /// The number of further calls that do not try it; with [`TIMED`], that are timed.
+    plan: AtomicU32,
+    /// The number of times that it did not pay.
+    losses: AtomicU32,
+    /// The times of the timed calls in nanoseconds.
+    kernel_time: AtomicU64,
+    tape_time: AtomicU64,
+}
+
+/// The way in which a call is served.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// By the kernel, if it has a result.
+    Kernel,
+    /// So too, and its time is taken.
+    Timed,
+    /// By the tape.
+    Tape,
+}
+
+/// The bit of timed calls, and their number in a row. The first of them finds cold caches and does
+/// not count.
+const TIMED: u32 = 1 << 31;
+const TIMED_CALLS: u32 = 5;
+
+/// The number of exits in a row after which a kernel backs off, and the number of calls that do not
+/// try it after each further one.
+const EXITS_BEFORE_BACK_OFF: u32 = 1000;
+const BACK_OFF_AFTER_EXIT: u32 = 64;
+/// The number of calls that do not try a kernel that takes too much time, after the first timing
+/// and after the latest one at most.
+const BACK_OFF: u32 = 256;
+const MAX_BACK_OFF: u32 = 4096;
+
+impl Installed {
+    /// A kernel; `calls` counts those that kernels for its purpose serve.
+    pub(super) fn new(kernel: Kernel, graph_version: GraphVersion, calls: Arc<AtomicU64>) -> Self {
+        Installed {
+            kernel,
+            graph_version,
+            old_calls: AtomicU64::new(calls.load(Ordering::Relaxed)),
+            calls,
+            exits: AtomicU32::new(0),
+            exits_in_row: AtomicU32::new(0),
+            calls_at_exit: AtomicU64::new(0),
+            plan: AtomicU32::new(0),
+            losses: AtomicU32::new(0),
+            kernel_time: AtomicU64::new(0),
+            tape_time: AtomicU64::new(0),
+        }
+    }
+
+    /// The way in which this call is served.
+    #[inline]
+    pub(super) fn attempt(&self) -> Attempt {
+        match self.plan.load(Ordering::Relaxed) {
+            0 => Attempt::Kernel,
+            plan => {
+                // Concurrent calls may count as one, which is harmless.
+                self.plan.store(if plan == TIMED + 1 { 0 } else { plan - 1 }, Ordering::Relaxed);
+                if plan > TIMED { Attempt::Timed } else { Attempt::Tape }
+            }
+        }
+    }
+
+    /// Tests whether calls do not try it at present.
+    pub(super) fn is_backing_off(&self) -> bool {
+        (1..=TIMED).contains(&self.plan.load(Ordering::Relaxed))
+    }
+
+    /// Has the next calls timed.
+    pub(super) fn time_calls(&self) {
+        self.plan.store(TIMED + TIMED_CALLS, Ordering::Relaxed);
+    }
+
+    /// Counts a call that it served. Returns its number, from 1.
+    #[inline]
+    pub(super) fn served(&self) -> u64 {
+        let calls = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        calls.saturating_sub(self.old_calls.load(Ordering::Relaxed))
+    }
+
+    /// Counts a call without a result. A kernel that has had none for long backs off.
+    pub(super) fn exit(&self) {
+        self.exits.fetch_add(1, Ordering::Relaxed);
+        let calls = self.calls.load(Ordering::Relaxed);
+        if self.calls_at_exit.swap(calls, Ordering::Relaxed) != calls {
+            self.exits_in_row.store(0, Ordering::Relaxed);
+        }
+        if self.exits_in_row.fetch_add(1, Ordering::Relaxed) >= EXITS_BEFORE_BACK_OFF {
+            self.plan.store(BACK_OFF_AFTER_EXIT, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds the times of a call by the kernel and on the tape. After the last of the timed calls a
+    /// kernel that does not pay backs off, each time for longer.
+    pub(super) fn weigh(&self, kernel: Duration, tape: Duration) {
+        let plan = self.plan.load(Ordering::Relaxed);
+        if plan == TIMED + TIMED_CALLS - 1 {
+            self.kernel_time.store(0, Ordering::Relaxed);
+            self.tape_time.store(0, Ordering::Relaxed);
+            return;
+        }
+        let add = |sum: &AtomicU64, time: Duration| {
+            let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            (sum.fetch_add(nanoseconds, Ordering::Relaxed) + nanoseconds) as f64
+        };
+        let (kernel, tape) = (add(&self.kernel_time, kernel), add(&self.tape_time, tape));
+        if plan == 0 && kernel + tape * self.exit_share() > tape {
+            let losses = self.losses.fetch_add(1, Ordering::Relaxed);
+            let back_off = BACK_OFF.checked_shl(losses).unwrap_or(MAX_BACK_OFF);
+            self.plan.store(back_off.min(MAX_BACK_OFF), Ordering::Relaxed);
+            // Then it is timed again soon, as if it were new.
+            self.old_calls.store(self.calls.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.exits.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The share of calls in which it had no result.
+    fn exit_share(&self) -> f64 {
+        let calls = self.calls.load(Ordering::Relaxed);
+        let served = calls.saturating_sub(self.old_calls.load(Ordering::Relaxed));
+        let exits = f64::from(self.exits.load(Ordering::Relaxed));
+        exits / (exits + served as f64).max(1.0)
+    }
+}
