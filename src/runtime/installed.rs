@@ -151,3 +151,66 @@ impl Installed {
         exits / (exits + served as f64).max(1.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jit::schedule;
+    use crate::ssa::parse;
+
+    fn installed() -> Installed {
+        let graph =
+            parse("graph active 1 inactive 0\nb0:\n  v1 = add v0 v0\n  return v1\n").unwrap();
+        let kernel = schedule(&graph).unwrap().compile(&[]).unwrap();
+        Installed::new(kernel, GraphVersion { generation: 0, version: 1 }, Arc::default())
+    }
+
+    /// Serves `count` calls, `exits` of them with an exit. Returns how many tried the kernel.
+    fn calls(installed: &Installed, count: u64, exits: u64) -> u64 {
+        let tried = (0..count).filter(|_| installed.attempt() != Attempt::Tape);
+        tried.map(|i| if i < exits { installed.exit() } else { _ = installed.served() }).count()
+            as u64
+    }
+
+    /// Times calls by the kernel and on the tape, in microseconds.
+    fn time(installed: &Installed, kernel: u64, tape: u64) {
+        installed.time_calls();
+        while installed.attempt() == Attempt::Timed {
+            installed.served();
+            installed.weigh(Duration::from_micros(kernel), Duration::from_micros(tape));
+        }
+    }
+
+    #[test]
+    fn a_kernel_slower_than_the_tape_is_tried_less_and_less_often() {
+        let installed = installed();
+        time(&installed, 9, 10);
+        assert_eq!(calls(&installed, 100, 0), 100);
+        time(&installed, 11, 10);
+        assert!(installed.is_backing_off());
+        assert_eq!(calls(&installed, 1000, 0), u64::from(1001 - BACK_OFF));
+        (0..10).for_each(|_| time(&installed, 11, 10));
+        assert_eq!(calls(&installed, 5000, 0), u64::from(5001 - MAX_BACK_OFF));
+        time(&installed, 9, 10);
+        assert!(!installed.is_backing_off());
+    }
+
+    #[test]
+    fn exits_cost_a_run_on_the_tape() {
+        let installed = installed();
+        calls(&installed, 1000, 400);
+        time(&installed, 5, 10);
+        assert!(!installed.is_backing_off());
+        time(&installed, 7, 10);
+        assert!(installed.is_backing_off());
+    }
+
+    #[test]
+    fn a_kernel_without_results_is_tried_less_often() {
+        let installed = installed();
+        assert!((1000..1100).contains(&calls(&installed, 5000, 5000)));
+        // It is back after a result.
+        calls(&installed, 64, 0);
+        assert_eq!(calls(&installed, 100, 50), 100);
+    }
+}
