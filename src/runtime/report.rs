@@ -213,6 +213,42 @@ pub struct Report {
     pub open_loops: Vec<OpenLoop>,
 }
 
+// Several lengths of input add to one report.
+impl Report {
+    /// Adds a reason, once.
+    pub(super) fn add_refusal(&mut self, refusal: &Refusal) {
+        if !self.refusals.contains(refusal) {
+            self.refusals.push(refusal.clone());
+        }
+    }
+
+    /// Adds the outcomes of a comparison to those at the same place.
+    pub(super) fn add_decision(&mut self, new: DecisionReport) {
+        let key = |report: &DecisionReport| (report.decision.at.clone(), report.decision.op);
+        match self.decisions.iter_mut().find(|known| key(known) == key(&new)) {
+            Some(known) => {
+                known.side_exits += new.side_exits;
+                known.decision.held += new.decision.held;
+                known.decision.failed += new.decision.failed;
+                known.decision.margin = known.decision.margin.min(new.decision.margin);
+            }
+            None => self.decisions.push(new),
+        }
+    }
+
+    /// Adds the trip counts of a loop to those at the same place.
+    pub(super) fn add_loop(&mut self, new: TripCounts) {
+        match self.loops.iter_mut().find(|known| known.at == new.at) {
+            Some(known) => {
+                known.entered += new.entered;
+                known.fewest = known.fewest.min(new.fewest);
+                known.most = known.most.max(new.most);
+            }
+            None => self.loops.push(new),
+        }
+    }
+}
+
 /// Writes one line for each formula and place, since each iteration may have one.
 fn write_closed(f: &mut fmt::Formatter<'_>, closed: &[Applied]) -> fmt::Result {
     /// The largest number of characters of a form; the report has longer ones.

@@ -317,9 +317,9 @@ impl Specialisation {
         report.fallbacks += self.fallbacks.load(Ordering::Relaxed);
         report.non_finite += self.non_finite.load(Ordering::Relaxed);
         report.last_new_path = profile.last_new_path.clone().or(report.last_new_path.take());
-        report.refusals.extend(profile.refusals.iter().cloned());
+        profile.refusals.iter().for_each(|refusal| report.add_refusal(refusal));
         if profile.traces.is_sharing_exhausted() {
-            report.refusals.push(Refusal::TooManyToShare { limit: options.limits.nodes });
+            report.add_refusal(&Refusal::TooManyToShare { limit: options.limits.nodes });
         }
         report.last_side_exit = profile.last_side_exit.clone().or(report.last_side_exit.take());
         report.waiting.extend(Purpose::ALL.into_iter().filter_map(|purpose| {
@@ -331,26 +331,26 @@ impl Specialisation {
         for decision in profile.traces.decisions() {
             let side_exits = profile.side_exits.get(&(decision.at.clone(), decision.op));
             let side_exits = side_exits.copied().unwrap_or(0);
-            report.decisions.push(DecisionReport { decision, side_exits });
+            report.add_decision(DecisionReport { decision, side_exits });
         }
-        report.loops.extend(profile.traces.loops());
+        profile.traces.loops().into_iter().for_each(|trips| report.add_loop(trips));
         for unmerged in profile.traces.unmerged() {
             if !report.unmerged.contains(unmerged) {
                 report.unmerged.push(unmerged.clone());
             }
         }
         report.closed_forms.extend(profile.closed_forms.closed.iter().cloned());
-        report.open_loops.extend(profile.closed_forms.open.iter().cloned());
+        for open in &profile.closed_forms.open {
+            if !report.open_loops.contains(open) {
+                report.open_loops.push(open.clone());
+            }
+        }
         for (attempt, installed) in profile.attempts.iter().zip(&self.kernels) {
             let installed = installed.load();
             let is_backing_off = installed.as_ref().is_some_and(|one| one.is_backing_off());
             let kernel = attempt.kernel.clone();
             report.kernels.extend(kernel.map(|one| KernelReport { is_backing_off, ..one }));
-            if let Some(refusal) = &attempt.refusal
-                && !report.refusals.contains(refusal)
-            {
-                report.refusals.push(refusal.clone());
-            }
+            attempt.refusal.iter().for_each(|refusal| report.add_refusal(refusal));
         }
     }
 
