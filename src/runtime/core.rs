@@ -133,7 +133,7 @@ impl Core {
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
         self.on_tape(f, inputs, purpose, Detail::Marks, gradient, |run| {
-            // A long run is not compared: the kernel may have served it in a loop of fewer steps.
+            // A long run is not kept to be compared.
             if let Run::Whole(trace) = run {
                 specialisation.audit((trace, inputs), &self.options);
             }

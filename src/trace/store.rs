@@ -1,4 +1,4 @@
-//! The store of a recording: the events that have left the ring, and how much of them is kept.
+//! The store of a recording: the events that have left the ring, whole or in part.
 //!
 //! A run is kept whole up to [`RunLimits::whole`]. Beyond that the values of all events are kept,
 //! and the steps of the latest ones; a repeated run keeps the steps of one window.
@@ -25,7 +25,7 @@ pub struct RunLimits {
 
 /// The events that have left the ring.
 pub(super) struct Store {
-    /// What is kept of them.
+    /// Those parts of them that are kept.
     pub(super) events: Events,
     kept: Kept,
     /// The number of events, the inputs included.
@@ -52,7 +52,7 @@ pub(super) struct Extent {
     pub(super) beyond: Option<Site>,
 }
 
-/// What is kept of the events.
+/// The parts of the events that are kept.
 enum Kept {
     /// Everything.
     Whole,
@@ -115,7 +115,7 @@ impl Store {
         matches!(self.kept, Kept::Whole)
     }
 
-    /// How many events there are, and how many are kept.
+    /// The number of events, and of those that are kept.
     pub(super) fn extent(&self) -> Extent {
         let first_step = match &self.kept {
             Kept::Whole => 0,

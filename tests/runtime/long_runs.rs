@@ -8,7 +8,7 @@ use crate::common::programs::{all_same, points};
 use crate::common::random_programs::Recipe;
 use crate::common::served::{NUMERICS, limits, manual};
 use phigrad::internals::Random;
-use phigrad::{Error, Limits, Numerics, RecordedWith, Refusal, Tape, Var, traced};
+use phigrad::{Error, Limits, Numerics, Refusal, Tape, Var, traced};
 
 /// The limits with windows of this many operations.
 fn windows(operations: usize) -> Limits {
@@ -50,7 +50,7 @@ fn annotated(x: &[Var], data: &[Var]) -> Var {
         if count > 12 {
             break;
         }
-        sum = sum + f64::from(i) * x[0];
+        sum += f64::from(i) * x[0];
     }
     sum
 }
@@ -71,8 +71,8 @@ fn nested(x: &[Var], data: &[Var]) -> Var {
 }
 
 fn infinite(x: &[Var], data: &[Var]) -> Var {
-    let y = (0..80).fold(x[0] - x[0], |y, _| y.sqrt() * x[1] + y * data[0]);
-    y.ln() * (y / y)
+    let y = (0..80).fold(x[0] * 0.0, |y, _| y.sqrt() * x[1] + y * data[0]);
+    y.ln() * (y / (2.0 * y))
 }
 
 fn constant(x: &[Var], _: &[Var]) -> Var {
@@ -371,31 +371,37 @@ fn long_runs_alone_have_no_kernel_and_the_report_names_place_and_limit() {
     assert!(error.place().is_some_and(|place| place.file.ends_with("long_runs.rs")));
 }
 
-#[test]
-fn a_kernel_of_a_loop_serves_long_runs_and_the_tape_repeats_them() {
-    let record = |limit| -> RecordedWith<Function> {
-        Tape::builder()
-            .hot_threshold(u32::MAX)
-            .background(false)
-            .numerics(Numerics::Exact)
-            .audit(1)
-            .limits(windows(limit))
-            .record_with(repeated)
-    };
-    let (f, whole) = (record(1000), record(1 << 20));
-    f.grad(&[0.5, 0.25], &[100.0]).unwrap();
-    f.grad(&[0.5, 0.25], &[200.0]).unwrap();
-    f.compile().unwrap();
-    let before = f.report();
-    for steps in [150.0, 400.0, 2000.0] {
-        let x = [0.5, 0.25];
-        let (found, expected) = (f.grad(&x, &[steps]), whole.grad(&x, &[steps]));
-        assert!(all_same(&expected.unwrap(), &found.unwrap()), "{steps}");
+/// Two loops with the trip counts of the data.
+#[traced]
+fn two_loops(x: &[Var], data: &[Var]) -> Var {
+    let (mut y, mut i, mut j) = (x[0], Var::from(0.0), Var::from(0.0));
+    while i < data[0] {
+        y = y.sin() + x[1];
+        i += 1.0;
     }
-    let after = f.report();
-    let calls = after.kernel_calls + after.tape_calls - before.kernel_calls - before.tape_calls;
-    assert_eq!(calls, 3, "{after}");
-    assert!(!matches!(after.refusals[..], [Refusal::Path(_), ..]), "{after}");
+    while j < data[1] {
+        y = y.cos() * x[1];
+        j += 1.0;
+    }
+    y
+}
+
+#[test]
+fn a_kernel_call_whose_repetition_is_long_has_the_answer_of_the_tape() {
+    let builder = manual(Numerics::Exact).audit(1);
+    let f = builder.limits(windows(1000)).record_with(two_loops);
+    let whole = manual(Numerics::Exact).record_with(two_loops);
+    let x = [0.5, 0.25];
+    for data in [[90.0, 2.0], [80.0, 3.0], [2.0, 90.0], [3.0, 80.0]] {
+        f.grad(&x, &data).unwrap();
+    }
+    f.compile().unwrap();
+    let data = [90.0, 90.0];
+    assert!(all_same(&whole.grad(&x, &data).unwrap(), &f.grad(&x, &data).unwrap()));
+    assert!(whole.report().trace_events > 1000);
+    let report = f.report();
+    assert_eq!((report.kernel_calls, report.fallbacks), (1, 0), "{report}");
+    assert!(report.refusals.is_empty(), "a kernel serves: {report}");
 }
 
 #[test]
