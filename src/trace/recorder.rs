@@ -15,7 +15,7 @@ use super::event::{Form, Kind, Step};
 use super::payload::Payload;
 use super::stamp::{FOREIGN_STAMP, maker};
 use super::store::Store;
-use super::{Detail, Role, Site, TraceError, Var};
+use super::{Detail, Events, Role, Site, TraceError, Var};
 use crate::op::Op;
 
 /// Tag of a constant.
@@ -63,6 +63,7 @@ pub(super) struct Cursor {
 /// The part of the recorder behind the front.
 pub(super) struct Back {
     /// The events that have been moved out of the ring.
+    pub(super) events: Events,
     pub(super) store: Store,
     /// The names of opaque variables, by the indices of their events.
     pub(super) opaque: Vec<(u32, &'static str)>,
@@ -368,34 +369,29 @@ impl Front<'_> {
             return true;
         }
         back.flush(self);
-        let room = match back.failure {
-            Some(failure) => Err(failure),
-            None => back.store.room(at),
-        };
-        match room {
-            Ok(room) => {
-                if !back.store.is_whole() {
-                    self.keep_no_captures(back);
-                }
-                // Up to the end of the ring at most, so that its events are contiguous.
-                let room = room.min(RING - back.store.len() % RING);
-                self.cursor.full.set(self.cursor.next.get() + room as u64);
-                true
-            }
-            Err(failure) => {
-                self.fail(back, failure);
-                false
-            }
+        if (back.store.room() == 0 || back.failure.is_some()) && !self.keep_less(back, at) {
+            return false;
         }
+        // Up to the end of the ring at most, so that its events are contiguous.
+        let room = back.store.room().min(RING - back.store.len() % RING);
+        self.cursor.full.set(self.cursor.next.get() + room as u64);
+        true
     }
 
-    /// Drops the captures of a long run, which is not merged. Its events stay the same.
-    fn keep_no_captures(self, back: &mut Back) {
-        if self.cursor.detail.get() == Detail::Captures {
+    /// Continues a run beyond the events that are kept whole, or in the next window; `false` if it
+    /// has failed.
+    #[cold]
+    #[inline(never)]
+    fn keep_less(self, back: &mut Back, at: Site) -> bool {
+        let failure = back.failure.or_else(|| back.store.keep_less(&mut back.events, at).err());
+        if let Some(failure) = failure {
+            self.fail(back, failure);
+        } else if self.cursor.detail.get() == Detail::Captures {
+            // A long run is not merged. Its events are the same without captures.
             self.cursor.detail.set(Detail::Marks);
             back.captures.clear();
-            back.opaque.clear();
         }
+        failure.is_none()
     }
 
     /// Tests whether all operands belong to this recording. If not, the run fails.
@@ -424,6 +420,7 @@ impl Front<'_> {
 impl Back {
     pub(super) const fn idle() -> Self {
         Back {
+            events: Events::new(),
             store: Store::idle(),
             opaque: Vec::new(),
             captures: Captures::new(),
@@ -441,7 +438,9 @@ impl Back {
             let waiting = first..first + (next & ID) as usize - self.store.len();
             let Ring { values, steps, sites } = front.ring;
             let (values, steps) = (&values[waiting.clone()], &steps[waiting.clone()]);
-            if let Err(failure) = self.store.extend(values, steps, &sites[waiting]) {
+            if let Err(failure) =
+                self.store.extend(&mut self.events, values, steps, &sites[waiting])
+            {
                 self.failure.get_or_insert(failure);
             }
         }

@@ -1,4 +1,4 @@
-//! The store of a recording: the events that have left the ring, whole or in part.
+//! The store of a recording: decides which parts of the events that leave the ring are kept.
 //!
 //! A run is kept whole up to [`RunLimits::whole`]. Beyond that the values of all events are kept,
 //! and the steps of the latest ones; a repeated run keeps the steps of one window.
@@ -23,10 +23,8 @@ pub struct RunLimits {
     pub is_swept: bool,
 }
 
-/// The events that have left the ring.
+/// The number of events that have left the ring, and the parts of them that are kept.
 pub(super) struct Store {
-    /// Those parts of them that are kept.
-    pub(super) events: Events,
     kept: Kept,
     /// The number of events, the inputs included.
     len: usize,
@@ -68,41 +66,24 @@ enum Kept {
 impl Store {
     pub(super) const fn idle() -> Self {
         let limits = RunLimits { whole: 0, call: 0, is_swept: false };
-        Store {
-            events: Events::new(),
-            kept: Kept::Whole,
-            len: 0,
-            end: 0,
-            inputs: 0,
-            limits,
-            beyond: None,
-        }
+        Store { kept: Kept::Whole, len: 0, end: 0, inputs: 0, limits, beyond: None }
     }
 
-    /// The store of a first run; `events` are its inputs.
-    pub(super) fn first(events: Events, limits: RunLimits) -> Self {
-        let inputs = events.len();
+    /// The store of a first run.
+    pub(super) fn first(inputs: usize, limits: RunLimits) -> Self {
         let most = MAX_EVENTS - inputs;
         let call = limits.call.min(most);
         let whole = limits.whole.min(call);
         let limits = RunLimits { whole, call, ..limits };
         let (len, end) = (inputs, inputs + whole);
-        Store { events, kept: Kept::Whole, len, end, inputs, limits, beyond: None }
+        Store { kept: Kept::Whole, len, end, inputs, limits, beyond: None }
     }
 
-    /// The store of a run that repeats a long one of `len` events, with these values, and keeps
-    /// the steps of `window`.
-    pub(super) fn repeated(
-        mut events: Events,
-        inputs: usize,
-        len: usize,
-        window: Range<usize>,
-    ) -> Self {
-        events.steps.clear();
-        events.steps.reserve(window.len());
+    /// The store of a run that repeats a long one of `len` events and keeps the steps of `window`.
+    pub(super) fn repeated(inputs: usize, len: usize, window: Range<usize>) -> Self {
         let limits = RunLimits { whole: 0, call: 0, is_swept: true };
         let kept = Kept::Window(window);
-        Store { events, kept, len: inputs, end: len, inputs, limits, beyond: None }
+        Store { kept, len: inputs, end: len, inputs, limits, beyond: None }
     }
 
     /// The number of events, the inputs included.
@@ -126,17 +107,19 @@ impl Store {
         Extent { len: self.len, first_step, window: self.limits.whole, beyond: self.beyond }
     }
 
-    /// The number of events, at least one, that may be added before the next call; the first of
-    /// them is at `at`.
-    pub(super) fn room(&mut self, at: Site) -> Result<usize, TraceError> {
-        if self.len >= self.end {
-            self.keep_less(at)?;
-        }
-        Ok(self.end - self.len)
+    /// The number of events that may be added before [`Store::keep_less`].
+    #[inline]
+    pub(super) fn room(&self) -> usize {
+        self.end.saturating_sub(self.len)
     }
 
-    /// Begins to keep less, at the limit for a whole run and at the end of each window.
-    fn keep_less(&mut self, at: Site) -> Result<(), TraceError> {
+    /// Begins to keep less, at the limit for a whole run and at the end of each window. The next
+    /// event is at `at`.
+    ///
+    /// # Errors
+    ///
+    /// If there are as many events as there may be.
+    pub(super) fn keep_less(&mut self, events: &mut Events, at: Site) -> Result<(), TraceError> {
         if matches!(self.kept, Kept::Window(_)) {
             return Err(TraceError::NotRepeatable { at });
         }
@@ -147,20 +130,22 @@ impl Store {
         }
         self.beyond.get_or_insert(at);
         if self.limits.is_swept {
-            self.events.keep_values();
+            events.keep_values();
             self.kept = Kept::Latest(self.len);
             self.end = most.min(self.len + self.limits.whole.max(1));
         } else {
-            self.events.keep_nothing();
+            events.keep_nothing();
             self.kept = Kept::Count;
             self.end = most;
         }
         Ok(())
     }
 
-    /// Adds events. Returns an error if the run repeats another one and differs.
+    /// Adds to `events`. Returns an error if the run repeats another one and differs.
+    #[inline]
     pub(super) fn extend(
         &mut self,
+        events: &mut Events,
         values: &[Cell<f64>],
         steps: &[Cell<Step>],
         sites: &[Cell<Site>],
@@ -168,18 +153,18 @@ impl Store {
         let first = self.len;
         self.len += values.len();
         match &self.kept {
-            Kept::Whole => self.events.extend(values, steps, sites),
-            Kept::Latest(_) => self.events.extend_without_sites(values, steps),
+            Kept::Whole => events.extend(values, steps, sites),
+            Kept::Latest(_) => events.extend_without_sites(values, steps),
             Kept::Count => {}
             Kept::Window(window) => {
                 let start = window.start.clamp(first, self.len) - first;
                 let end = window.end.clamp(first, self.len) - first;
-                let expected = self.events.values.get(first + start..first + end);
+                let expected = events.values.get(first + start..first + end);
                 let found = &values[start..end];
                 if let Some(differs) = first_difference(expected.unwrap_or(&[]), found) {
                     return Err(TraceError::NotRepeatable { at: sites[start + differs].get() });
                 }
-                self.events.steps.extend(steps[start..end].iter().map(Cell::get));
+                events.steps.extend(steps[start..end].iter().map(Cell::get));
             }
         }
         Ok(())

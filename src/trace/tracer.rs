@@ -169,8 +169,7 @@ impl Tracer {
         }
         self.opaque.clear();
         self.captures.clear();
-        let store = Store::first(mem::take(&mut self.events), limits);
-        self.run_into(store, f, inputs, self.detail, made)
+        self.run_into(Store::first(count, limits), f, inputs, self.detail, made)
     }
 
     /// Repeats the run of `len` events that is in the buffers, with the steps of the events in
@@ -184,12 +183,14 @@ impl Tracer {
         made: Site,
     ) -> Result<Finished, TraceError> {
         let count = inputs.active.len() + inputs.inactive.len();
-        let store = Store::repeated(mem::take(&mut self.events), count, len, window);
+        self.events.steps.clear();
+        self.events.steps.reserve(window.len());
+        let store = Store::repeated(count, len, window);
         // The events are the same, without captures, as with them.
         self.run_into(store, f, inputs, self.detail.min(Detail::Marks), made)
     }
 
-    /// Runs `f` and moves the events to `store`, whose buffers are then those of the tracer.
+    /// Runs `f`, and keeps of its events what `store` says.
     fn run_into(
         &mut self,
         store: Store,
@@ -205,6 +206,7 @@ impl Tracer {
         vars.extend(values.zip(0..).map(|(&value, id)| Var::traced(value, tag(stamp, id))));
         let back = Back {
             inputs: vars.len() as u32,
+            events: mem::take(&mut self.events),
             store,
             opaque: mem::take(&mut self.opaque),
             captures: mem::take(&mut self.captures),
@@ -219,7 +221,7 @@ impl Tracer {
         let (back, guards, latest) = session.end();
 
         let extent = back.store.extent();
-        (self.events, self.opaque, self.captures) = (back.store.events, back.opaque, back.captures);
+        (self.events, self.opaque, self.captures) = (back.events, back.opaque, back.captures);
         if let Some(failure) = back.failure {
             return Err(failure);
         }
