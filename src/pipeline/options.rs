@@ -121,7 +121,7 @@ pub struct Limits {
     pub trace_events: usize,
     /// The largest number of operations of one call. Beyond it the call is an error
     /// ([`Error::is_too_long`](crate::Error::is_too_long)). By default 2²⁸, for which a gradient
-    /// takes four gibibytes and a half. More than 2³¹ - 1 counts as 2³¹ - 1.
+    /// takes little more than four gibibytes. More than 2³¹ - 1 counts as 2³¹ - 1.
     pub call_events: usize,
     /// The largest number of operations on all paths together that is recorded; by
     /// default 2²³. An operation that several paths share counts for each of them, because
