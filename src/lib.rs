@@ -40,7 +40,7 @@
 //!
 //! Calls return [`Error`], which is opaque and has predicates:
 //! [`Error::is_shape`], [`Error::is_foreign_var`], [`Error::is_too_long`],
-//! [`Error::is_refused`]. [`Error::place`] is the place in the caller's source.
+//! [`Error::is_not_repeatable`], [`Error::is_refused`]. [`Error::place`] is the place in the caller's source.
 //! The library does not panic by itself; a panic of the recorded function
 //! passes through and leaves the function usable. That no kernel can be made is
 //! not an error of a call (the tape serves) but of [`Recorded::compile`], and a
@@ -58,7 +58,7 @@
 //!
 //! [`Limits`] bounds the operations of one call, and the paths, nodes and input
 //! lengths that are recorded. Each is a count, so the speed of the machine decides nothing.
-//! A call with more than [`Limits::trace_events`] operations is an error; beyond any other limit the
+//! A call with more than [`Limits::call_events`] operations is an error; beyond any other limit the
 //! tape serves, and the report has a [`Refusal`].
 //!
 //! # Features

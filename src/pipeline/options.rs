@@ -109,11 +109,20 @@ impl Default for Tuning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The largest number of operations of one call, of 24 to 32 bytes each. Beyond
-    /// it the call is an error ([`Error::is_too_long`](crate::Error::is_too_long)).
-    /// By default 2²⁴, half a gibibyte. The buffers of the longest call so far
-    /// are kept, one for each thread that calls at the same time.
+    /// The largest number of operations of one call that are recorded together, of 24 to 32 bytes
+    /// each; by default 2²⁴, half a gibibyte. The buffers of the longest such call so far are kept,
+    /// one for each thread that calls at the same time.
+    ///
+    /// A longer call is never compiled. Its gradient takes 16 bytes for each operation and up to 17
+    /// runs of the function, which must not depend on state other than its inputs
+    /// ([`Error::is_not_repeatable`](crate::Error::is_not_repeatable)): the steps of a window of so
+    /// many operations, or of a sixteenth of all if that is more, are recorded in each run. These
+    /// buffers are freed when the call ends.
     pub trace_events: usize,
+    /// The largest number of operations of one call. Beyond it the call is an error
+    /// ([`Error::is_too_long`](crate::Error::is_too_long)). By default 2²⁸, for which a gradient
+    /// takes little more than four gibibytes. More than 2³¹ - 1 counts as 2³¹ - 1.
+    pub call_events: usize,
     /// The largest number of operations on all paths together that is recorded; by
     /// default 2²³. An operation that several paths share counts for each of them, because
     /// each path has a reverse sweep of its own.
@@ -146,6 +155,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             trace_events: 1 << 24,
+            call_events: 1 << 28,
             nodes: 1 << 23,
             compiled: 1 << 21,
             saved_values: 1 << 22,

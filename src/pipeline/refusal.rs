@@ -2,6 +2,7 @@
 
 use crate::jit::CompileError;
 use crate::merge::MergeError;
+use crate::ssa::Place;
 
 /// The reason why the tape serves although the function is hot.
 ///
@@ -29,6 +30,17 @@ pub enum Refusal {
     /// A path could not be added to the graph; see [`MergeError`].
     #[error(transparent)]
     Path(#[from] MergeError),
+    /// A call took so many operations that it was not recorded.
+    #[error(
+        "a call takes more than {limit} operations (Limits::trace_events), reached at {at}; such \
+         calls are not compiled, and the tape runs the function up to 17 times for the gradient"
+    )]
+    LongRun {
+        /// The limit.
+        limit: usize,
+        /// The first operation beyond it.
+        at: Place,
+    },
     /// The graph could not be compiled; see [`CompileError`].
     #[error(transparent)]
     Compile(#[from] CompileError),

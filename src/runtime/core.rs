@@ -17,9 +17,9 @@ use super::report::Report;
 use super::specialisation::Specialisation;
 use crate::jit::{Kernel, RunError};
 use crate::pipeline::Recording;
-use crate::pipeline::{Numerics, Options};
+use crate::pipeline::{Limits, Numerics, Options};
 use crate::pipeline::{Purpose, Refusal};
-use crate::trace::{Adjoints, Detail, Inputs, Site, Trace, Tracer, Var, sweep};
+use crate::trace::{Adjoints, Detail, Inputs, Run, RunLimits, Site, Tracer, Var, sweep};
 
 /// All of a recorded function but the function itself.
 pub(super) struct Core {
@@ -117,16 +117,14 @@ impl Core {
         let specialisation = self.specialisation(inputs);
         // A call without a specialisation is not merged.
         let detail = specialisation.as_ref().map_or(Detail::Untracked, |one| one.detail());
-        self.on_tape(f, inputs, detail, |trace, adjoints| {
-            if purpose != Purpose::Value {
-                gradient.copy_from_slice(sweep(trace, adjoints));
+        self.on_tape(f, inputs, purpose, detail, gradient, |run| match (run, &specialisation) {
+            (Run::Whole(trace), Some(specialisation)) => {
+                specialisation.record((trace, inputs), purpose, exit, &self.options);
             }
-            match &specialisation {
-                Some(specialisation) => {
-                    specialisation.record((trace, inputs), purpose, exit, &self.options);
-                }
-                None => _ = self.unspecialised_calls.fetch_add(1, Ordering::Relaxed),
+            (Run::Long(run), Some(specialisation)) => {
+                specialisation.record_long(run, &self.options);
             }
+            (_, None) => _ = self.unspecialised_calls.fetch_add(1, Ordering::Relaxed),
         })
     }
 
@@ -147,30 +145,36 @@ impl Core {
         let is_audited = audit.includes(served.call);
         let detail = if is_audited { Detail::Marks } else { Detail::Untracked };
         let start = Instant::now();
-        self.on_tape(f, inputs, detail, |trace, adjoints| {
-            if purpose != Purpose::Value {
-                gradient.copy_from_slice(sweep(trace, adjoints));
-            }
+        self.on_tape(f, inputs, purpose, detail, gradient, |run| {
             let installed = specialisation.kernel(purpose);
-            if is_audited {
-                specialisation.audit((trace, inputs), &self.options);
-                // A program that compiles in the foreground does not depend on time.
-                if hotness.is_measured() && background && served.call.is_power_of_two() {
-                    installed.as_ref().inspect(|one| one.time_calls());
+            let Some(installed) = installed.as_deref() else { return };
+            match (run, served.time) {
+                // A long run is not kept to be compared.
+                (Run::Whole(trace), _) if is_audited => {
+                    specialisation.audit((trace, inputs), &self.options);
+                    // A program that compiles in the foreground does not depend on time.
+                    if hotness.is_measured() && background && served.call.is_power_of_two() {
+                        installed.time_calls();
+                    }
                 }
-            } else if let Some(time) = served.time {
-                installed.as_ref().inspect(|one| one.weigh(time, start.elapsed()));
+                (_, Some(time)) if !is_audited => installed.weigh(time, start.elapsed()),
+                _ => {}
             }
         })
     }
 
     /// Runs `f` on the tape with this detail, and `then`; returns the value.
+    ///
+    /// The buffers are kept for later calls if the whole run fits into them: those of a long run
+    /// may be much larger.
     fn on_tape(
         &self,
         f: impl Fn(&[Var], &[Var]) -> Var,
         inputs: Inputs<'_>,
+        purpose: Purpose,
         detail: Detail,
-        then: impl FnOnce(&Trace<'_>, &mut Adjoints),
+        gradient: &mut [f64],
+        then: impl FnOnce(&Run<'_>),
     ) -> Result<f64, Error> {
         let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
         let Workspace { tracer, adjoints } = &mut workspace;
@@ -180,13 +184,25 @@ impl Core {
             Numerics::Exact => detail.max(Detail::Marks),
             Numerics::Real => detail,
         });
-        let limit = self.options.limits.trace_events;
-        let result = tracer.run(f, inputs, limit, self.created_at).map(|trace| {
-            then(&trace, adjoints);
-            trace.value()
-        });
-        self.lock_workspaces().push(workspace);
-        result.map_err(|error| Kind::Trace(error).into())
+        let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
+        let limits = RunLimits { whole, call, is_swept: purpose != Purpose::Value };
+        let mut run =
+            tracer.run_within(&f, inputs, limits, self.created_at).map_err(Kind::Trace)?;
+        if limits.is_swept {
+            gradient.copy_from_slice(match &mut run {
+                Run::Whole(trace) => sweep(trace, adjoints),
+                Run::Long(run) => run.sweep(&f, adjoints).map_err(Kind::Trace)?,
+            });
+        }
+        then(&run);
+        let (value, is_whole) = match &run {
+            Run::Whole(trace) => (trace.value(), true),
+            Run::Long(run) => (run.value(), false),
+        };
+        if is_whole {
+            self.lock_workspaces().push(workspace);
+        }
+        Ok(value)
     }
 
     /// Forgets all that was recorded, and all kernels.

@@ -62,10 +62,39 @@ impl Error {
     }
 
     /// True if the call took more operations than
-    /// [`Limits::trace_events`](crate::Limits::trace_events) allows. For an
+    /// [`Limits::call_events`](crate::Limits::call_events) allows. For an
     /// example see [`TapeBuilder::limits`](crate::TapeBuilder::limits).
     pub fn is_too_long(&self) -> bool {
         matches!(self.0, Kind::Trace(TraceError::TooLong { .. }))
+    }
+
+    /// True if a call with more operations than
+    /// [`Limits::trace_events`](crate::Limits::trace_events) was repeated for its gradient, and the
+    /// repetition was different: the function depends on state other than its inputs. A recorded
+    /// function that is called inside counts as such state where kernels round differently from the
+    /// tape, so not with [`Numerics::Exact`](crate::Numerics::Exact) or
+    /// [`TapeBuilder::tape_only`](crate::TapeBuilder::tape_only).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    ///
+    /// use phigrad::{Limits, Tape, Var};
+    ///
+    /// let runs = Cell::new(0.0);
+    /// let mut limits = Limits::default();
+    /// limits.trace_events = 2;
+    /// let f = Tape::builder().limits(limits).record(|x: &[Var]| {
+    ///     let scale = runs.replace(runs.get() + 1.0);
+    ///     x[0] * scale * x[0] * x[0]
+    /// });
+    /// assert!(f.grad(&[1.0]).unwrap_err().is_not_repeatable());
+    /// assert_eq!(f.eval(&[1.0])?, 2.0); // The function runs once.
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    pub fn is_not_repeatable(&self) -> bool {
+        matches!(self.0, Kind::Trace(TraceError::NotRepeatable { .. }))
     }
 
     /// True if `compile` made no kernel; the text gives the reason, and so does
@@ -84,7 +113,7 @@ impl Error {
     }
 
     /// The place of the error in the user's source, if there is one: the operation that used
-    /// a foreign `Var` or exceeded the limit.
+    /// a foreign `Var`, exceeded the limit or was not repeated.
     ///
     /// # Examples
     ///
@@ -92,7 +121,7 @@ impl Error {
     /// use phigrad::{Limits, Tape, Var};
     ///
     /// let mut limits = Limits::default();
-    /// limits.trace_events = 1;
+    /// limits.call_events = 1;
     /// let f = Tape::builder().limits(limits).record(|x: &[Var]| x[0] * x[0] * x[0]);
     /// let error = f.grad(&[1.0]).unwrap_err();
     /// assert_eq!(error.place().map(|place| place.line), Some(line!() - 2));
@@ -100,9 +129,13 @@ impl Error {
     pub fn place(&self) -> Option<Place> {
         match &self.0 {
             Kind::Trace(
-                TraceError::ForeignVar { used: site, .. } | TraceError::TooLong { at: site, .. },
+                TraceError::ForeignVar { used: site, .. }
+                | TraceError::TooLong { at: site, .. }
+                | TraceError::NotRepeatable { at: site },
             ) => Some(Place::new(site.file(), site.line(), site.column())),
-            Kind::NotCompiled(Refusal::Path(MergeError::Divergent { at })) => Some(at.clone()),
+            Kind::NotCompiled(
+                Refusal::Path(MergeError::Divergent { at }) | Refusal::LongRun { at, .. },
+            ) => Some(at.clone()),
             Kind::Shape { .. } | Kind::NotCompiled(_) | Kind::Unrecorded => None,
         }
     }

@@ -215,7 +215,7 @@ impl TapeBuilder {
     /// use phigrad::{Limits, Tape, Var};
     ///
     /// let mut limits = Limits::default();
-    /// limits.trace_events = 2;
+    /// limits.call_events = 2;
     /// let f = Tape::builder().limits(limits).record(|x: &[Var]| x[0] * x[0] * x[0] * x[0]);
     /// assert!(f.grad(&[1.0]).unwrap_err().is_too_long());
     /// ```

@@ -35,7 +35,8 @@ impl Tape {
     ///
     /// `f` may read its inputs and constants: a captured number is part of the kernel.
     /// Functions that depend on other state are detected (not always at once) and stay on
-    /// the tape.
+    /// the tape. A call with more operations than [`Limits::trace_events`](crate::Limits) runs `f`
+    /// several times.
     ///
     /// Inputs may be of any length, each length is recorded on its own; an empty
     /// input has an empty gradient. Numbers that are not finite are passed to
@@ -127,7 +128,8 @@ macro_rules! recorded {
             ///
             /// When the function uses a foreign `Var`
             /// ([`Error::is_foreign_var`]), or more operations than the limits
-            /// allow ([`Error::is_too_long`]).
+            /// allow ([`Error::is_too_long`]); a gradient of very many operations also when the
+            /// function cannot be repeated ([`Error::is_not_repeatable`]).
             ///
             /// # Examples
             ///

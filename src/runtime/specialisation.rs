@@ -12,8 +12,8 @@ use super::profile::{ExitReason, KernelExit, Profile};
 use super::report::{DecisionReport, KernelReport, Report, Waiting};
 use crate::merge::{MergeError, MergeLimits, MergeOutcome};
 use crate::pipeline::{Hotness, Options, Purpose, Recording, Refusal};
-use crate::ssa::{End, Graph, Item, most_steps};
-use crate::trace::{Detail, Inputs, Trace};
+use crate::ssa::{End, Graph, Item, Place, most_steps};
+use crate::trace::{Detail, Inputs, LongRun, Trace};
 
 pub(super) struct Specialisation {
     pub(super) active: usize,
@@ -190,6 +190,25 @@ impl Specialisation {
         self.may_profile.store(profile.may_profile(), Ordering::Relaxed);
         if profile.is_hot(purpose, options) {
             self.start_compiling(profile, options);
+        }
+    }
+
+    /// Counts a long call that the tape served. It is not merged, and it neither earns for profiling
+    /// nor brings a compilation nearer, because a kernel would not serve it.
+    pub(super) fn record_long(&self, run: &LongRun<'_>, options: &Options) {
+        self.tape_calls.fetch_add(1, Ordering::Relaxed);
+        let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
+        self.detailed_runs.store(detailed_runs.saturating_sub(1), Ordering::Relaxed);
+        if options.background && self.is_emitting.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut profile = self.lock();
+        profile.longest = profile.longest.max(run.events());
+        // One place is enough.
+        if !profile.refusals.iter().any(|refusal| matches!(refusal, Refusal::LongRun { .. })) {
+            let (limit, at) = (options.limits.trace_events, run.beyond());
+            let at = Place::new(at.file(), at.line(), at.column());
+            profile.refuse(Refusal::LongRun { limit, at });
         }
     }
 

@@ -19,11 +19,20 @@ pub enum TraceError {
         made: Option<Site>,
     },
     /// The run recorded more events than the limit allows.
-    #[error("the run recorded more than {limit} events (Limits::trace_events); reached at {at}")]
+    #[error("the run recorded more than {limit} events (Limits::call_events); reached at {at}")]
     TooLong {
         /// The limit that was reached.
         limit: usize,
         /// The operation that did not fit.
+        at: Site,
+    },
+    /// A long run is repeated for its gradient, and another run with the same inputs was different.
+    #[error(
+        "a run of more than Limits::trace_events operations is repeated for the gradient, and the \
+         second run differs at {at}: the function depends on state other than its inputs"
+    )]
+    NotRepeatable {
+        /// The operation at which the difference was noticed.
         at: Site,
     },
 }

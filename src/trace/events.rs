@@ -12,6 +12,8 @@ use super::{Event, Role, Site};
 /// [`Tracer::run`](super::Tracer::run).
 #[derive(Default)]
 pub struct Events {
+    /// A long run has more values than steps; its events are not visible outside of
+    /// [`LongRun`](super::LongRun).
     pub(super) values: Vec<f64>,
     pub(super) steps: Vec<Step>,
     sites: Sites,
@@ -117,10 +119,27 @@ impl Events {
         steps: &[Cell<Step>],
         sites: &[Cell<Site>],
     ) {
-        self.values.extend(values.iter().map(Cell::get));
-        self.steps.extend(steps.iter().map(Cell::get));
+        self.extend_without_sites(values, steps);
         if !self.is_untracked {
             self.sites.extend(sites);
         }
+    }
+
+    /// Appends events of a long run.
+    pub(super) fn extend_without_sites(&mut self, values: &[Cell<f64>], steps: &[Cell<Step>]) {
+        self.values.extend(values.iter().map(Cell::get));
+        self.steps.extend(steps.iter().map(Cell::get));
+    }
+
+    /// Drops all but the values.
+    pub(super) fn keep_values(&mut self) {
+        self.steps.clear();
+        self.sites.clear();
+    }
+
+    /// Drops everything.
+    pub(super) fn keep_nothing(&mut self) {
+        self.keep_values();
+        self.values.clear();
     }
 }

@@ -4,7 +4,8 @@
 //! which has a ring of the latest events in thread-local storage. [`Events`] is the tape as
 //! structure of arrays (values, steps, sites); [`Trace`] is the tape with its inputs, output and
 //! [`Captures`](Detail::Captures). `mark` records the control flow of annotated functions between
-//! the operations: where regions begin, iterate and join, and what is carried there.
+//! the operations: where regions begin, iterate and join, and what is carried there. A run that is
+//! too long to be kept whole (`store`) is a [`LongRun`].
 //!
 //! Algorithms: [`sweep()`] is the reverse sweep over the tape; [`find_loops`] finds loops in a tape
 //! (`trace_loops`), [`infer_induction`] how their operands depend on the iteration (`induction`).
@@ -18,6 +19,7 @@ mod event;
 mod events;
 mod float;
 mod induction;
+mod long_run;
 pub(crate) mod mark;
 mod operators;
 mod payload;
@@ -25,6 +27,7 @@ mod recorder;
 mod run;
 mod sites;
 mod stamp;
+mod store;
 mod sweep;
 mod trace_loops;
 mod tracer;
@@ -37,7 +40,9 @@ pub(crate) use event::StateWord;
 pub use event::{Event, Operand, Role, Site};
 pub use events::Events;
 pub(crate) use induction::{BodyEvent, OperandRule, infer_induction};
+pub use long_run::{LongRun, Run};
 pub use run::{Inputs, Trace};
+pub use store::RunLimits;
 pub use sweep::{Adjoints, sweep};
 pub(crate) use trace_loops::{LoopRange, LoopThreshold, find_loops};
 pub use tracer::{Detail, Tracer};

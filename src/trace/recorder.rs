@@ -14,6 +14,7 @@ use super::captures::Captures;
 use super::event::{Form, Kind, Step};
 use super::payload::Payload;
 use super::stamp::{FOREIGN_STAMP, maker};
+use super::store::Store;
 use super::{Detail, Events, Role, Site, TraceError, Var};
 use crate::op::Op;
 
@@ -63,13 +64,13 @@ pub(super) struct Cursor {
 pub(super) struct Back {
     /// The events that have been moved out of the ring.
     pub(super) events: Events,
+    pub(super) store: Store,
     /// The names of opaque variables, by the indices of their events.
     pub(super) opaque: Vec<(u32, &'static str)>,
     /// The live-in values of regions.
     pub(super) captures: Captures,
     /// The number of inputs, which are the first events.
     pub(super) inputs: u32,
-    pub(super) limit: usize,
     pub(super) failure: Option<TraceError>,
 }
 
@@ -210,7 +211,11 @@ pub(super) fn is_input(index: u32) -> bool {
 
 /// Stores the name of the opaque variable recorded with this tag.
 pub(super) fn name(tag: u64, name: &'static str) {
-    with_back(|back| back.opaque.push((tag as u32, name)));
+    with_back(|back| {
+        if back.store.is_whole() {
+            back.opaque.push((tag as u32, name));
+        }
+    });
 }
 
 /// A hash of the guards and the tag of the next event: `(guards, events)`.
@@ -364,14 +369,29 @@ impl Front<'_> {
             return true;
         }
         back.flush(self);
-        // Up to the end of the ring at most, so that its events are contiguous.
-        let recorded = back.events.len();
-        let room = back.limit.saturating_sub(recorded).min(RING - recorded % RING);
-        self.cursor.full.set(self.cursor.next.get() + room as u64);
-        if room == 0 {
-            self.fail(back, TraceError::TooLong { limit: back.limit, at });
+        if (back.store.room() == 0 || back.failure.is_some()) && !self.keep_less(back, at) {
+            return false;
         }
-        room > 0
+        // Up to the end of the ring at most, so that its events are contiguous.
+        let room = back.store.room().min(RING - back.store.len() % RING);
+        self.cursor.full.set(self.cursor.next.get() + room as u64);
+        true
+    }
+
+    /// Continues a run beyond the events that are kept whole, or in the next window; `false` if it
+    /// has failed.
+    #[cold]
+    #[inline(never)]
+    fn keep_less(self, back: &mut Back, at: Site) -> bool {
+        let failure = back.failure.or_else(|| back.store.keep_less(&mut back.events, at).err());
+        if let Some(failure) = failure {
+            self.fail(back, failure);
+        } else if self.cursor.detail.get() == Detail::Captures {
+            // A long run is not merged. Its events are the same without captures.
+            self.cursor.detail.set(Detail::Marks);
+            back.captures.clear();
+        }
+        failure.is_none()
     }
 
     /// Tests whether all operands belong to this recording. If not, the run fails.
@@ -401,22 +421,28 @@ impl Back {
     pub(super) const fn idle() -> Self {
         Back {
             events: Events::new(),
+            store: Store::idle(),
             opaque: Vec::new(),
             captures: Captures::new(),
             inputs: 0,
-            limit: 0,
             failure: None,
         }
     }
 
-    /// Moves the events out of the ring.
+    /// Moves the events out of the ring. A difference from the run that this one repeats becomes
+    /// its failure, at which the recording ends when it needs room.
     pub(super) fn flush(&mut self, front: Front<'_>) {
         let next = front.cursor.next.get();
         if next >> 32 != u64::from(FOREIGN_STAMP) {
-            let first = self.events.len() % RING;
-            let waiting = first..first + (next & ID) as usize - self.events.len();
+            let first = self.store.len() % RING;
+            let waiting = first..first + (next & ID) as usize - self.store.len();
             let Ring { values, steps, sites } = front.ring;
-            self.events.extend(&values[waiting.clone()], &steps[waiting.clone()], &sites[waiting]);
+            let (values, steps) = (&values[waiting.clone()], &steps[waiting.clone()]);
+            if let Err(failure) =
+                self.store.extend(&mut self.events, values, steps, &sites[waiting])
+            {
+                self.failure.get_or_insert(failure);
+            }
         }
     }
 }

@@ -13,8 +13,19 @@ use crate::op::{ConstantOp, MAX_ARITY, Numbers, Op, OpVisitor, contribution, wit
 #[derive(Debug, Default)]
 pub struct Adjoints {
     values: Vec<f64>,
-    /// The number of inputs of the latest trace.
-    inputs: usize,
+    /// The number of adjoints, the first ones, that may not be zero.
+    nonzero: usize,
+}
+
+impl Adjoints {
+    /// Begins a sweep over `length` events, the inputs first: all adjoints are zero.
+    fn begin(&mut self, inputs: usize, length: usize) {
+        self.values[..self.nonzero].fill(0.0);
+        self.nonzero = inputs;
+        if self.values.len() < length {
+            self.values.resize(length, 0.0);
+        }
+    }
 }
 
 /// The derivatives of the output of `trace` with respect to its active inputs.
@@ -23,49 +34,93 @@ pub struct Adjoints {
 /// partial has no effect where the output does not depend on it. For an example see
 /// [`Tracer::run`](super::Tracer::run).
 pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Adjoints) -> &'a [f64] {
-    let Adjoints { values: adjoints, inputs: used } = adjoints;
-    adjoints[..*used].fill(0.0);
     let inputs = trace.active + trace.inactive;
-    *used = inputs;
-    if adjoints.len() < trace.events.len() {
-        adjoints.resize(trace.events.len(), 0.0);
-    }
+    adjoints.begin(inputs, trace.events.len());
+    let adjoints = &mut adjoints.values;
     if let Operand::Event(output) = trace.output
         && trace.active > 0
     {
         let length = trace.events.len().min(output as usize + 1);
-        let (steps, adjoints) = (&trace.events.steps[..length], &mut adjoints[..length]);
-        if let Some((input, adjoint)) = propagate(&trace.events.values, steps, adjoints, inputs) {
+        let (steps, adjoints) =
+            (&trace.events.steps[inputs.min(length)..length], &mut adjoints[..length]);
+        if let Some((input, adjoint)) = propagate(&trace.events.values, steps, adjoints, 1.0) {
             adjoints[input] = adjoint;
         }
     }
     &adjoints[..trace.active]
 }
 
-/// Propagates the adjoint 1 of the last of `steps` down to the inputs. Returns index and adjoint of
-/// the last input, which are not stored.
+/// The reverse sweep in windows: through the steps of one after the other, from the last to the
+/// first.
+pub(super) struct WindowedSweep<'a> {
+    adjoints: &'a mut Adjoints,
+    /// The number of events that are not yet swept, the inputs included.
+    end: usize,
+    inputs: usize,
+}
+
+impl<'a> WindowedSweep<'a> {
+    /// The sweep from this output down to the inputs.
+    pub(super) fn new(output: Operand, inputs: usize, adjoints: &'a mut Adjoints) -> Self {
+        let end = match output {
+            Operand::Event(output) => output as usize + 1,
+            Operand::Constant(_) => 0,
+        };
+        adjoints.begin(inputs, inputs.max(end));
+        // Until the sweep is finished.
+        adjoints.nonzero = adjoints.values.len();
+        if let Some(output) = end.checked_sub(1) {
+            adjoints.values[output] = 1.0;
+        }
+        WindowedSweep { adjoints, end, inputs }
+    }
+
+    /// The end of the next window.
+    pub(super) fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Propagates through the last ones of the remaining events, which have these steps and are no
+    /// inputs.
+    pub(super) fn pass(&mut self, values: &[f64], steps: &[Step]) {
+        let adjoints = &mut self.adjoints.values[..self.end];
+        let adjoint = adjoints.last_mut().map_or(0.0, mem::take);
+        // The next window begins with the adjoint of its last event.
+        if let Some((next, adjoint)) = propagate(values, steps, adjoints, adjoint) {
+            adjoints[next] = adjoint;
+        }
+        self.end -= steps.len();
+    }
+
+    /// The adjoints of the active inputs.
+    pub(super) fn finish(self, active: usize) -> &'a [f64] {
+        self.adjoints.nonzero = self.inputs;
+        &self.adjoints.values[..active]
+    }
+}
+
+/// Propagates `adjoint`, that of the last of `steps`, down to the event before the first one.
+/// `adjoints` ends with that of the last step. Returns index and adjoint of the event before, which
+/// are not stored.
 #[inline(always)]
 fn propagate(
     values: &[f64],
     mut steps: &[Step],
     mut adjoints: &mut [f64],
-    inputs: usize,
+    mut adjoint: f64,
 ) -> Option<(usize, f64)> {
     // The adjoint of the current event is in a register, and that of the event before it, the most
     // frequent operand, is accumulated in one: through memory, each step would wait for the store
     // of the one before.
-    let mut adjoint = 1.0f64;
-    while let Some((step, before)) = steps.split_last()
-        && before.len() >= inputs
-    {
+    while let Some((step, before)) = steps.split_last() {
         (_, adjoints) = adjoints.split_last_mut()?;
+        let y = *values.get(adjoints.len())?;
         let (last, rest) = adjoints.split_last_mut()?;
         let previous = mem::take(last);
-        let y = *values.get(before.len())?;
         adjoint = StepAdjoints { values, adjoints: rest, previous }.pass(step, y, adjoint);
         steps = before;
     }
-    Some((steps.len().checked_sub(1)?, adjoint))
+    Some((adjoints.len().checked_sub(1)?, adjoint))
 }
 
 /// The adjoints that one step of the sweep adds to.
@@ -263,8 +318,9 @@ mod tests {
                 values.push(y * g);
                 steps.push(Step { payload, first: 3, kind });
 
-                let mut adjoints = vec![0.0; steps.len()];
-                let (last, adjoint) = propagate(&values, &steps, &mut adjoints, x.len()).unwrap();
+                let mut adjoints = vec![0.0; values.len()];
+                let steps = &steps[x.len()..];
+                let (last, adjoint) = propagate(&values, steps, &mut adjoints, 1.0).unwrap();
                 adjoints[last] = adjoint;
                 let mut expected = [0.0; 5];
                 for (operand, event) in [0, 2, 1].into_iter().take(op.arity()).enumerate() {

@@ -5,16 +5,15 @@
 
 use core::cell::Cell;
 use core::mem;
+use core::ops::Range;
 
 use super::captures::Captures;
 use super::event::Step;
 use super::payload::Payload;
 use super::recorder::{Back, Cursor, mix, with_back, with_front};
 use super::stamp::next_stamp;
-use super::{Events, Inputs, Operand, Role, Site, Trace, TraceError, Var};
-
-/// Fewer than there are ids, so that counting events never changes the stamp.
-const MAX_EVENTS: usize = i32::MAX as usize;
+use super::store::{Extent, MAX_EVENTS, Store};
+use super::{Events, Inputs, LongRun, Operand, Role, Run, RunLimits, Site, Trace, TraceError, Var};
 
 thread_local! {
     /// The inputs of the latest run, for their memory. A `Var` must not leave its thread and a
@@ -25,7 +24,7 @@ thread_local! {
 /// Runs functions under the recorder. The buffers are reused from run to run.
 #[derive(Debug, Default)]
 pub struct Tracer {
-    events: Events,
+    pub(super) events: Events,
     opaque: Vec<(u32, &'static str)>,
     captures: Captures,
     detail: Detail,
@@ -112,67 +111,139 @@ impl Tracer {
         limit: usize,
         made: Site,
     ) -> Result<Trace<'_>, TraceError> {
+        let limits = RunLimits { whole: limit, call: limit, is_swept: false };
+        self.record(f, inputs, limits, made).map(|finished| self.trace(inputs, finished))
+    }
+
+    /// Runs `f` on `inputs` and returns the tape, or a [`LongRun`] if there are too many events to
+    /// keep them whole.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Tracer::run`].
+    pub fn run_within<'a>(
+        &'a mut self,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        inputs: Inputs<'a>,
+        limits: RunLimits,
+        made: Site,
+    ) -> Result<Run<'a>, TraceError> {
+        let finished = self.record(f, inputs, limits, made)?;
+        Ok(match finished.extent {
+            Extent { beyond: None, .. } => Run::Whole(self.trace(inputs, finished)),
+            Extent { beyond: Some(beyond), .. } => {
+                Run::Long(LongRun::new(self, inputs, made, finished, beyond))
+            }
+        })
+    }
+
+    /// The tape of a run that was kept whole.
+    fn trace(&self, inputs: Inputs<'_>, finished: Finished) -> Trace<'_> {
+        Trace {
+            events: &self.events,
+            active: inputs.active.len(),
+            inactive: inputs.inactive.len(),
+            output: finished.output,
+            opaque: &self.opaque,
+            captures: &self.captures,
+            signature: finished.signature,
+        }
+    }
+
+    fn record(
+        &mut self,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        inputs: Inputs<'_>,
+        limits: RunLimits,
+        made: Site,
+    ) -> Result<Finished, TraceError> {
         let count = inputs.active.len().saturating_add(inputs.inactive.len());
-        let limit = limit.saturating_add(count);
         if count > MAX_EVENTS {
             return Err(TraceError::TooLong { limit: MAX_EVENTS, at: made });
         }
-        let stamp = next_stamp(made);
         self.events.begin(self.detail == Detail::Untracked, made);
-        let mut vars = INPUTS.try_with(Cell::take).unwrap_or_default();
-        vars.clear();
         for (role, values) in
             [(Role::ActiveInput, inputs.active), (Role::InactiveInput, inputs.inactive)]
         {
-            let first = self.events.len() as u32;
-            let ids = first..first + values.len() as u32;
-            vars.extend(
-                values.iter().zip(ids).map(|(&value, id)| Var::traced(value, tag(stamp, id))),
-            );
             self.events.extend_leaves(Step::none(role, Payload::NONE), values, made);
         }
         self.opaque.clear();
         self.captures.clear();
+        self.run_into(Store::first(count, limits), f, inputs, self.detail, made)
+    }
+
+    /// Repeats the run of `len` events that is in the buffers, with the steps of the events in
+    /// `window`.
+    pub(super) fn repeat(
+        &mut self,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        inputs: Inputs<'_>,
+        len: usize,
+        window: Range<usize>,
+        made: Site,
+    ) -> Result<Finished, TraceError> {
+        let count = inputs.active.len() + inputs.inactive.len();
+        self.events.steps.clear();
+        self.events.steps.reserve(window.len());
+        let store = Store::repeated(count, len, window);
+        // The events are the same, without captures, as with them.
+        self.run_into(store, f, inputs, self.detail.min(Detail::Marks), made)
+    }
+
+    /// Runs `f`, and keeps of its events what `store` says.
+    fn run_into(
+        &mut self,
+        store: Store,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        inputs: Inputs<'_>,
+        detail: Detail,
+        made: Site,
+    ) -> Result<Finished, TraceError> {
+        let stamp = next_stamp(made);
+        let mut vars = INPUTS.try_with(Cell::take).unwrap_or_default();
+        vars.clear();
+        let values = inputs.active.iter().chain(inputs.inactive);
+        vars.extend(values.zip(0..).map(|(&value, id)| Var::traced(value, tag(stamp, id))));
         let back = Back {
-            inputs: self.events.len() as u32,
+            inputs: vars.len() as u32,
             events: mem::take(&mut self.events),
+            store,
             opaque: mem::take(&mut self.opaque),
             captures: mem::take(&mut self.captures),
-            limit: limit.min(MAX_EVENTS),
             failure: None,
         };
-        let session = Session::enter(back, stamp, self.detail, made);
+        let session = Session::enter(back, stamp, detail, made);
         let (active, inactive) = vars.split_at(inputs.active.len());
-        let output = f(active, inactive);
-        let operand = operand(output, stamp, made);
+        let var = f(active, inactive);
+        let output = operand(var, stamp, made);
         // If the thread is ending, the buffer is dropped.
         let _ = INPUTS.try_with(|inputs| inputs.set(vars));
-        let (back, signature) = session.end();
+        let (back, guards, latest) = session.end();
 
+        let extent = back.store.extent();
         (self.events, self.opaque, self.captures) = (back.events, back.opaque, back.captures);
-        match back.failure {
-            // The inputs do not count.
-            Some(TraceError::TooLong { limit, at }) => {
-                return Err(TraceError::TooLong { limit: limit - count, at });
-            }
-            Some(failure) => return Err(failure),
-            None => {}
+        if let Some(failure) = back.failure {
+            return Err(failure);
         }
-        let end = match operand {
+        let end = match output {
             Operand::Event(event) => u64::from(event),
             // No event has this index.
             Operand::Constant(_) => u64::MAX,
         };
-        Ok(Trace {
-            events: &self.events,
-            active: inputs.active.len(),
-            inactive: inputs.inactive.len(),
-            output: operand,
-            opaque: &self.opaque,
-            captures: &self.captures,
-            signature: mix(mix(signature, self.events.len() as u64), end),
-        })
+        let signature = mix(mix(guards, extent.len as u64), end);
+        Ok(Finished { extent, output, value: var.value, signature, latest })
     }
+}
+
+/// The end of a run, without its events.
+pub(super) struct Finished {
+    pub(super) extent: Extent,
+    pub(super) output: Operand,
+    pub(super) value: f64,
+    /// A hash of guards, number of events, and output.
+    pub(super) signature: u64,
+    /// The site of the last event.
+    pub(super) latest: Site,
 }
 
 /// A running recording; restores the previous one when dropped.
@@ -198,12 +269,13 @@ impl Session {
         })
     }
 
-    /// Ends the recording; returns its events and its signature.
-    fn end(mut self) -> (Back, u64) {
+    /// Ends the recording; returns its events, the hash of its guards, and the site of its last
+    /// event.
+    fn end(mut self) -> (Back, u64, Site) {
         with_front(|front| {
             with_back(|back| back.flush(front));
-            let signature = front.cursor.signature.get();
-            (self.restore().unwrap_or(Back::idle()), signature)
+            let (guards, latest) = (front.cursor.signature.get(), front.latest_site());
+            (self.restore().unwrap_or(Back::idle()), guards, latest)
         })
     }
 

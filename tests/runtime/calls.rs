@@ -267,7 +267,7 @@ fn compiling_before_any_call_is_an_error() {
 #[test]
 fn compiling_after_a_failed_call_only_is_an_error() {
     let builder =
-        manual(Numerics::Real).limits(crate::common::served::limits(|l| l.trace_events = 1));
+        manual(Numerics::Real).limits(crate::common::served::limits(|l| l.call_events = 1));
     let f = builder.record(rosenbrock);
     assert!(f.grad(&[1.0, 2.0]).unwrap_err().is_too_long());
     assert!(f.compile().unwrap_err().is_refused());

@@ -79,7 +79,7 @@ fn a_run_longer_than_the_limit_is_an_error_with_the_place() {
         (0..steps).fold(x[0], |sum, _| sum + x[0])
     }
     let line = line!() - 2;
-    let f = manual(Numerics::Real).limits(limits(|limits| limits.trace_events = 100)).record(sum);
+    let f = manual(Numerics::Real).limits(limits(|limits| limits.call_events = 100)).record(sum);
     assert_eq!(f.grad(&[1.0]).unwrap(), [11.0]);
     f.compile().unwrap();
     for _ in 0..3 {
@@ -90,7 +90,7 @@ fn a_run_longer_than_the_limit_is_an_error_with_the_place() {
         let place = error.place().unwrap();
         assert!(place.file.ends_with("limits.rs"), "{place:?}");
         assert_eq!(place.line, line);
-        assert!(error.to_string().contains("Limits::trace_events"), "{error}");
+        assert!(error.to_string().contains("Limits::call_events"), "{error}");
         assert_eq!(f.grad(&[2.0]).unwrap(), [11.0]);
     }
     assert_eq!(f.report().kernel_calls, 3);
@@ -314,7 +314,7 @@ fn state_that_changes_is_noticed_by_repeating_kernel_calls() {
 
 #[test]
 fn a_sum_has_the_place_of_its_terms() {
-    let limits = limits(|limits| limits.trace_events = 9);
+    let limits = limits(|limits| limits.call_events = 9);
     let line = line!() + 1;
     let sum = |x: &[Var]| (0..10).map(|i| x[0] + f64::from(i)).sum::<Var>();
     let error = Tape::builder().limits(limits).record(sum).grad(&[0.5]).unwrap_err();

@@ -11,6 +11,7 @@ mod control;
 mod guards;
 mod limits;
 mod long_loops;
+mod long_runs;
 mod memory;
 mod merging;
 mod profiling;

@@ -1,6 +1,7 @@
 //! Every error and refusal of every stage: each is provoked if a test can do so,
 //! and has a message that names the place and the limit.
 
+use std::cell::Cell;
 use std::error::Error;
 use std::panic::Location;
 
@@ -11,7 +12,7 @@ use phigrad::internals::op::Op;
 use phigrad::internals::ssa::{
     Def, End, Graph, Node, ParseError, Place, VerifyError, parse, verify,
 };
-use phigrad::internals::trace::{Inputs, TraceError, Tracer};
+use phigrad::internals::trace::{Adjoints, Inputs, Run, RunLimits, TraceError, Tracer};
 use phigrad::{Refusal, Var};
 
 /// The error of a run of `f` on one input.
@@ -44,6 +45,41 @@ fn recording_errors_have_the_place() {
         }
         error => panic!("{error}"),
     }
+}
+
+#[test]
+fn a_run_that_is_not_repeated_is_an_error_with_the_place() {
+    let runs = Cell::new(0.0);
+    let line = line!() + 2;
+    let f = |x: &[Var], _: &[Var]| {
+        let y = x[0] * runs.replace(runs.get() + 1.0);
+        y.sin().cos().exp()
+    };
+    let inputs = Inputs { active: &[1.0], inactive: &[] };
+    let limits = RunLimits { whole: 2, call: 10, is_swept: true };
+    let mut tracer = Tracer::default();
+    let run = tracer.run_within(f, inputs, limits, Location::caller()).unwrap();
+    let Run::Long(mut run) = run else { panic!("{run:?}") };
+    assert_eq!((run.events(), run.beyond().line()), (5, line + 1));
+    let mut adjoints = Adjoints::default();
+    match run.sweep(&f, &mut adjoints).unwrap_err() {
+        TraceError::NotRepeatable { at } => assert_eq!(at.line(), line),
+        error => panic!("{error}"),
+    }
+    // The adjoints of the sweep that failed have no effect on a later one.
+    let Ok(Run::Long(mut run)) =
+        tracer.run_within(eighth_power, inputs, limits, Location::caller())
+    else {
+        panic!("three operations are more than two");
+    };
+    assert_eq!(run.sweep(&eighth_power, &mut adjoints).unwrap(), [8.0]);
+}
+
+/// The eighth power, by squaring.
+fn eighth_power(x: &[Var], _: &[Var]) -> Var {
+    let y = x[0] * x[0];
+    let z = y * y;
+    z * z
 }
 
 /// Merges runs of `functions` on one input; returns the last outcome.

@@ -247,7 +247,7 @@ fn a_panic_in_an_inner_recording_leaves_the_outer_one_complete() {
 #[test]
 fn an_inner_recording_that_is_too_long_leaves_the_outer_one_complete() {
     let inner = manual(Numerics::Real)
-        .limits(crate::common::served::limits(|limits| limits.trace_events = 10))
+        .limits(crate::common::served::limits(|limits| limits.call_events = 10))
         .record(|y: &[Var]| (0..1000).fold(y[0], |v, _| v.sin()));
     let outer = manual(Numerics::Real).record(|x: &[Var]| {
         let before = x[0].exp();

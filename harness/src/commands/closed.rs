@@ -166,6 +166,7 @@ fn record(linear: &Linear, steps: usize) -> Recorded<impl Fn(&[Var]) -> Var + us
     // The coupled loop has eight operations in each step.
     let mut limits = Limits::default();
     limits.trace_events = limits.trace_events.max(10 * steps);
+    limits.call_events = limits.call_events.max(limits.trace_events);
     limits.nodes = limits.nodes.max(10 * steps);
     let run = linear.run;
     let builder = Tape::builder().hot_threshold(u32::MAX).background(false);

@@ -1,0 +1,143 @@
+//! Long runs: gradients of runs that are too long to be kept whole.
+//!
+//! The reverse sweep needs all values, and the steps in reverse order. Only the steps of one window
+//! are kept at a time: the function runs again for each window, from the last to the first. So an
+//! event takes 16 bytes, for its value and its adjoint. The sums are those of one sweep over all
+//! events, in the same order.
+
+use core::fmt;
+use core::ops::Range;
+
+use super::store::Extent;
+use super::sweep::WindowedSweep;
+use super::tracer::Finished;
+use super::{Adjoints, Events, Inputs, Site, Trace, TraceError, Tracer, Var};
+
+/// The largest number of repeated runs; larger windows make up for it.
+const MAX_REPEATED: usize = 16;
+
+/// A recorded run.
+#[derive(Debug)]
+pub enum Run<'a> {
+    /// All of its events were kept.
+    Whole(Trace<'a>),
+    /// It was too long for that.
+    Long(LongRun<'a>),
+}
+
+/// A run with too many events to keep them whole.
+///
+/// # Examples
+///
+/// ```
+/// use std::panic::Location;
+///
+/// use phigrad::Var;
+/// use phigrad::internals::trace::{Adjoints, Inputs, Run, RunLimits, Tracer};
+///
+/// let power = |x: &[Var], _: &[Var]| (1..100).fold(x[0], |y, _| y * x[0]);
+/// let inputs = Inputs { active: &[1.0], inactive: &[] };
+/// let limits = RunLimits { whole: 30, call: 1000, is_swept: true };
+/// let mut tracer = Tracer::default();
+/// let Run::Long(mut run) = tracer.run_within(power, inputs, limits, Location::caller())? else {
+///     panic!("100 operations are more than 30");
+/// };
+/// assert_eq!((run.value(), run.events()), (1.0, 100));
+/// assert_eq!(run.sweep(&power, &mut Adjoints::default())?, [100.0]);
+/// # Ok::<(), phigrad::internals::trace::TraceError>(())
+/// ```
+pub struct LongRun<'a> {
+    tracer: &'a mut Tracer,
+    inputs: Inputs<'a>,
+    made: Site,
+    first: Finished,
+    beyond: Site,
+}
+
+impl<'a> LongRun<'a> {
+    /// The run that is `first` of several and has left its events in `tracer`.
+    pub(super) fn new(
+        tracer: &'a mut Tracer,
+        inputs: Inputs<'a>,
+        made: Site,
+        first: Finished,
+        beyond: Site,
+    ) -> Self {
+        LongRun { tracer, inputs, made, first, beyond }
+    }
+
+    /// The value that the function returned.
+    pub fn value(&self) -> f64 {
+        self.first.value
+    }
+
+    /// The number of events.
+    pub fn events(&self) -> usize {
+        self.first.extent.len
+    }
+
+    /// The first operation beyond the limit for a whole run.
+    pub fn beyond(&self) -> Site {
+        self.beyond
+    }
+
+    /// The derivatives of the output with respect to the active inputs, bit for bit those of one
+    /// sweep over a whole run. Runs `f`, the function of this run, again for each window of steps,
+    /// at most 16 times. The limits of the run must have said that it is swept.
+    ///
+    /// # Errors
+    ///
+    /// [`TraceError::NotRepeatable`] if such a run is different, and those of [`Tracer::run`].
+    ///
+    /// # Panics
+    ///
+    /// Only if `f` does.
+    pub fn sweep<'b>(
+        &mut self,
+        f: &impl Fn(&[Var], &[Var]) -> Var,
+        adjoints: &'b mut Adjoints,
+    ) -> Result<&'b [f64], TraceError> {
+        let active = self.inputs.active.len();
+        if active == 0 {
+            return Ok(&[]);
+        }
+        let inputs = active + self.inputs.inactive.len();
+        let mut sweep = WindowedSweep::new(self.first.output, inputs, adjoints);
+        let Extent { first_step, window, .. } = self.first.extent;
+        if sweep.end() > first_step {
+            // The first run has kept these steps.
+            let Events { values, steps, .. } = &self.tracer.events;
+            sweep.pass(values, &steps[..sweep.end() - first_step]);
+        }
+        let repeated = sweep.end().saturating_sub(inputs);
+        let size = window.max(repeated.div_ceil(MAX_REPEATED)).max(1);
+        while sweep.end() > inputs {
+            let window = sweep.end().saturating_sub(size).max(inputs)..sweep.end();
+            self.repeat(f, window)?;
+            sweep.pass(&self.tracer.events.values, &self.tracer.events.steps);
+        }
+        Ok(sweep.finish(active))
+    }
+
+    /// Runs `f` again and keeps the steps of `window`.
+    fn repeat(
+        &mut self,
+        f: &impl Fn(&[Var], &[Var]) -> Var,
+        window: Range<usize>,
+    ) -> Result<(), TraceError> {
+        let finished = self.tracer.repeat(f, self.inputs, self.events(), window, self.made)?;
+        if finished.signature == self.first.signature && finished.output == self.first.output {
+            Ok(())
+        } else {
+            Err(TraceError::NotRepeatable { at: finished.latest })
+        }
+    }
+}
+
+impl fmt::Debug for LongRun<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("LongRun");
+        fields.field("value", &self.value()).field("events", &self.events());
+        fields.field("beyond", &self.beyond).finish_non_exhaustive()
+    }
+}
