@@ -354,7 +354,8 @@ impl Specialisation {
             report.decisions.push(DecisionReport { decision, side_exits });
         }
         report.loops.extend(profile.traces.loops());
-        for unmerged in profile.traces.unmerged() {
+        let traces = &profile.traces;
+        for unmerged in traces.unmerged().iter().chain(traces.state_splits()) {
             if !report.unmerged.contains(unmerged) {
                 report.unmerged.push(unmerged.clone());
             }

@@ -37,6 +37,7 @@ pub(crate) use event::StateWord;
 pub use event::{Event, Operand, Role, Site};
 pub use events::Events;
 pub(crate) use induction::{BodyEvent, OperandRule, infer_induction};
+pub(crate) use run::CarriedName;
 pub use run::{Inputs, Trace};
 pub use sweep::{Adjoints, sweep};
 pub(crate) use trace_loops::{LoopRange, LoopThreshold, find_loops};

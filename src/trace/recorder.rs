@@ -13,6 +13,7 @@ use core::panic::Location;
 use super::captures::Captures;
 use super::event::{Form, Kind, Step};
 use super::payload::Payload;
+use super::run::CarriedName;
 use super::stamp::{FOREIGN_STAMP, maker};
 use super::{Detail, Events, Role, Site, TraceError, Var};
 use crate::op::Op;
@@ -65,6 +66,8 @@ pub(super) struct Back {
     pub(super) events: Events,
     /// The names of opaque variables, by the indices of their events.
     pub(super) opaque: Vec<(u32, &'static str)>,
+    /// The variables of static state, by the indices of its events.
+    pub(super) states: Vec<(u32, CarriedName)>,
     /// The live-in values of regions.
     pub(super) captures: Captures,
     /// The number of inputs, which are the first events.
@@ -211,6 +214,11 @@ pub(super) fn is_input(index: u32) -> bool {
 /// Stores the name of the opaque variable recorded with this tag.
 pub(super) fn name(tag: u64, name: &'static str) {
     with_back(|back| back.opaque.push((tag as u32, name)));
+}
+
+/// Stores the variable whose static state was recorded with this tag.
+pub(super) fn name_state(tag: u64, of: CarriedName) {
+    with_back(|back| back.states.push((tag as u32, of)));
 }
 
 /// A hash of the guards and the tag of the next event: `(guards, events)`.
@@ -402,6 +410,7 @@ impl Back {
         Back {
             events: Events::new(),
             opaque: Vec::new(),
+            states: Vec::new(),
             captures: Captures::new(),
             inputs: 0,
             limit: 0,

@@ -10,6 +10,7 @@ use super::captures::Captures;
 use super::event::Step;
 use super::payload::Payload;
 use super::recorder::{Back, Cursor, mix, with_back, with_front};
+use super::run::CarriedName;
 use super::stamp::next_stamp;
 use super::{Events, Inputs, Operand, Role, Site, Trace, TraceError, Var};
 
@@ -27,6 +28,7 @@ thread_local! {
 pub struct Tracer {
     events: Events,
     opaque: Vec<(u32, &'static str)>,
+    states: Vec<(u32, CarriedName)>,
     captures: Captures,
     detail: Detail,
 }
@@ -132,11 +134,13 @@ impl Tracer {
             self.events.extend_leaves(Step::none(role, Payload::NONE), values, made);
         }
         self.opaque.clear();
+        self.states.clear();
         self.captures.clear();
         let back = Back {
             inputs: self.events.len() as u32,
             events: mem::take(&mut self.events),
             opaque: mem::take(&mut self.opaque),
+            states: mem::take(&mut self.states),
             captures: mem::take(&mut self.captures),
             limit: limit.min(MAX_EVENTS),
             failure: None,
@@ -149,7 +153,8 @@ impl Tracer {
         let _ = INPUTS.try_with(|inputs| inputs.set(vars));
         let (back, signature) = session.end();
 
-        (self.events, self.opaque, self.captures) = (back.events, back.opaque, back.captures);
+        (self.events, self.captures) = (back.events, back.captures);
+        (self.opaque, self.states) = (back.opaque, back.states);
         match back.failure {
             // The inputs do not count.
             Some(TraceError::TooLong { limit, at }) => {
@@ -169,6 +174,7 @@ impl Tracer {
             inactive: inputs.inactive.len(),
             output: operand,
             opaque: &self.opaque,
+            states: &self.states,
             captures: &self.captures,
             signature: mix(mix(signature, self.events.len() as u64), end),
         })
