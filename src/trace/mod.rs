@@ -24,6 +24,7 @@ mod payload;
 mod recorder;
 mod run;
 mod sites;
+mod sort;
 mod stamp;
 mod sweep;
 mod trace_loops;
