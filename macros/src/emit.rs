@@ -89,7 +89,7 @@ fn hand_over(log: &Log, point_index: usize, point: &Point) -> TokenStream {
             }
         });
         quote_spanned! {site()=>
-            __phigrad_to.variable("the value of the expression", true);
+            __phigrad_to.temporary("the value of the expression");
             #content
         }
     });
@@ -134,7 +134,9 @@ fn hand_over(log: &Log, point_index: usize, point: &Point) -> TokenStream {
                 }
             }
         };
-        quote_spanned!(site=> __phigrad_to.variable(#text, #assigned); #item #content)
+        // The place of the variable.
+        let begin = quote_spanned!(name.span()=> variable(#text, #assigned));
+        quote_spanned!(site=> __phigrad_to.#begin; #item #content)
     });
     // Opaque variables: mutators, receivers of user methods, unknown names.
     let mutators = log.points.get(point.mutators_of).map(|point| log.mutators(point));

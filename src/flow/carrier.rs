@@ -3,6 +3,7 @@
 
 use core::cell::Cell;
 use core::hash::{Hash, Hasher};
+use core::panic::Location;
 use std::hash::DefaultHasher;
 
 use smallvec::SmallVec;
@@ -10,7 +11,7 @@ use smallvec::SmallVec;
 use super::items::{Memory, Remembered};
 use super::state_hash::StateHash;
 use crate::trace::mark::StaticValue;
-use crate::trace::{Operand, Site, Var, mark};
+use crate::trace::{CarriedName, Operand, Site, Var, mark};
 
 /// The largest numbers of traced values and of words of static state that are captured.
 const MAX_CAPTURED: usize = 256;
@@ -21,8 +22,9 @@ const MAX_WORDS: u64 = 4096;
 #[derive(Debug)]
 pub struct Carrier {
     site: Site,
-    /// The current variable.
+    /// The current variable, and its declaration.
     name: &'static str,
+    declared: Site,
     /// True if the variable itself was assigned, not only something behind it.
     assigned: bool,
     /// The variables of the region that are mutable references, by their bits.
@@ -50,6 +52,7 @@ impl Carrier {
         Carrier {
             site,
             name: "",
+            declared: site,
             assigned: false,
             mutators,
             state: StateHash::default(),
@@ -117,11 +120,25 @@ impl Carrier {
         self.limit_captured_state();
     }
 
-    /// Begins the variable `name`.
+    /// Begins the variable `name`, whose declaration is the caller's place.
     #[doc(hidden)]
+    #[inline]
+    #[track_caller]
     pub fn variable(&mut self, name: &'static str, assigned: bool) {
+        self.begin(name, assigned, Location::caller());
+    }
+
+    /// Begins `name`, which is no variable: its place is that of the region.
+    #[doc(hidden)]
+    #[inline]
+    pub fn temporary(&mut self, name: &'static str) {
+        self.begin(name, true, self.site);
+    }
+
+    fn begin(&mut self, name: &'static str, assigned: bool, declared: Site) {
         self.record_state();
-        (self.name, self.assigned, self.is_item) = (name, assigned, false);
+        (self.name, self.assigned, self.declared) = (name, assigned, declared);
+        self.is_item = false;
     }
 
     /// Marks the current variable as one that leads to an item of a `for` loop.
@@ -144,7 +161,7 @@ impl Carrier {
     #[doc(hidden)]
     pub fn mutator(&mut self, bit: u32, name: &'static str) {
         if self.mutators >> bit & 1 != 0 {
-            self.variable(name, false);
+            self.begin(name, false, self.site);
             self.item();
             self.opaque();
         }
@@ -155,7 +172,7 @@ impl Carrier {
     #[doc(hidden)]
     pub fn called(&mut self, methods: &Cell<u64>, bit: u32, name: &'static str) {
         if methods.get() >> bit & 1 != 0 {
-            self.variable(name, false);
+            self.begin(name, false, self.site);
             self.item();
             self.opaque();
         }
@@ -247,7 +264,8 @@ impl Carrier {
 
     fn record_state(&mut self) {
         if self.state.len() > 0 {
-            mark::state(self.state.word_or_hash(), self.site);
+            let of = CarriedName { name: self.name, at: self.declared };
+            mark::state(self.state.word_or_hash(), of, self.site);
             self.has_state = true;
             if self.is_item {
                 // The number of words keeps the hash from being 0, the hash of no state.

@@ -181,18 +181,18 @@ impl<I: Iterator, F: FnMut(&mut I::Item, &mut Carrier)> Iterator for Items<'_, I
             let (carry, unknown, memory) = (&mut self.carry, self.unknown, self.memory.recall());
             self.region.item_head(|to| {
                 if computed {
-                    to.variable("items of the loop", true);
+                    to.temporary("items of the loop");
                     carry(item, to);
                 }
                 if let Some(Remembered { state, opaque }) = memory {
-                    to.variable("former items of the loop", true);
+                    to.temporary("former items of the loop");
                     to.state(state);
                     if opaque {
                         to.opaque();
                     }
                 }
                 if unknown {
-                    to.variable("iterator of the loop", true);
+                    to.temporary("iterator of the loop");
                     to.opaque();
                 }
             });

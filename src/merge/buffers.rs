@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use hashbrown::HashMap;
 
+use super::state_splits::StateSplits;
 use super::tree::{BasicBlock, Instance, Value};
 use crate::entity::Entity;
 use crate::trace::{Role, Site, StateWord, Trace};
@@ -135,6 +136,8 @@ pub(super) struct WalkBuffers {
     pub(super) carried: Carried,
     pub(super) values: Vec<Value>,
     pub(super) captured: Vec<Value>,
+    /// The exits that differ by static state alone, of all walks.
+    pub(super) splits: StateSplits,
 }
 
 /// The events that begin regions and iterations with a single path.

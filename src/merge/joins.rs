@@ -112,12 +112,16 @@ impl Walk<'_> {
         // The outermost exit first, because the key of an inner one names it.
         let (mut to, mut state) = (target, &carried.state[..]);
         let mut exits: SmallVec<[usize; 4]> = SmallVec::new();
+        let outermost = level;
         for level in level..self.open.len() {
             let instance = self.open[level].instance;
             let exit = match self.tree.find_exit_to(instance, to, state, values.len()) {
                 Some(exit) => exit,
                 None => {
                     self.require_extension(at)?;
+                    if level == outermost {
+                        self.note_state_split((instance, region_site), to, carried, trace);
+                    }
                     let (state, carried) = (SmallVec::from_slice(state), values.len());
                     self.tree.new_exit(instance, ExitKey { to, state, carried })
                 }

@@ -22,7 +22,8 @@
 //! 4. `emit` and `emit_loops` make the graph. It is faithful: each event is one node, in order,
 //!    nothing folded or shared.
 //!
-//! `side_exit` finds where a run exits the paths of a kernel, `statistics` counts outcomes.
+//! `side_exit` finds where a run exits the paths of a kernel, `statistics` counts outcomes,
+//! `state_splits` names the variables whose values multiply paths.
 //!
 //! A region is excluded from merging if a variable cannot be carried out of it, or if a value
 //! computed in it is used outside without being carried. Its events are then treated like code
@@ -43,6 +44,7 @@ mod path_sharing;
 mod sharing_plan;
 mod side_exit;
 mod specialisation;
+mod state_splits;
 mod statistics;
 #[cfg(test)]
 mod tests;
@@ -159,6 +161,18 @@ pub enum UnmergedReason {
     UntrackedUse {
         /// The place where the value is used.
         to: Place,
+    },
+    /// Paths end with ever more values of a variable that is static state, and join only where they
+    /// are equal.
+    #[error(
+        "they end with different values of `{name}` ({declared}), which are not carried as numbers; \
+         keep them in a local `bool`, integer or `enum` without fields, or choose with `Var::select`"
+    )]
+    State {
+        /// The name of the variable.
+        name: &'static str,
+        /// The place where it is declared.
+        declared: Place,
     },
     /// Some paths to the region allow for a single path through it, others for several.
     #[error(
@@ -364,6 +378,12 @@ impl MergedTraces {
     /// The regions whose paths are not merged, in the order of their discovery.
     pub fn unmerged(&self) -> &[UnmergedRegion] {
         &self.unmerged
+    }
+
+    /// The regions whose paths multiply, because they are merged only where static state is equal;
+    /// one for each variable, in the order of their discovery.
+    pub fn state_splits(&self) -> &[UnmergedRegion] {
+        &self.buffers.splits.reported
     }
 
     /// The comparisons that guards were made of, with the counts of their outcomes, by place.

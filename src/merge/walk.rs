@@ -15,6 +15,7 @@ use super::buffers::{
     Carried, Entry, EventValue, EventValues, OpenRegion, SinglePaths, WalkBuffers,
 };
 use super::side_exit::ExitFinder;
+use super::state_splits::StateSplits;
 use super::tree::{BasicBlock, End, Instance, Origin, Step, Tree, Value};
 use super::walk_loops::LoopSearch;
 use super::{UnmergedReason, UnmergedRegion, place, unknown_place};
@@ -53,6 +54,7 @@ pub(super) struct Walk<'a> {
     pub(super) carried: &'a mut Carried,
     pub(super) values: &'a mut Vec<Value>,
     pub(super) captured: &'a mut Vec<Value>,
+    pub(super) splits: &'a mut StateSplits,
     pub(super) basic_block: BasicBlock,
     /// The next step of the basic block.
     pub(super) step: usize,
@@ -68,8 +70,18 @@ impl<'a> Walk<'a> {
         unmerged: &'a HashSet<Site>,
         buffers: &'a mut WalkBuffers,
     ) -> Self {
-        let WalkBuffers { known, entries, open, extended, single_path, carried, values, captured } =
-            buffers;
+        let WalkBuffers {
+            known,
+            entries,
+            open,
+            extended,
+            single_path,
+            carried,
+            values,
+            captured,
+            splits,
+        } = buffers;
+        splits.begin();
         known.clear();
         entries.clear();
         open.clear();
@@ -91,6 +103,7 @@ impl<'a> Walk<'a> {
             carried,
             values,
             captured,
+            splits,
             basic_block,
             step,
             exit_finder,

@@ -353,7 +353,8 @@ impl Specialisation {
             report.add_decision(DecisionReport { decision, side_exits });
         }
         profile.traces.loops().into_iter().for_each(|trips| report.add_loop(trips));
-        for unmerged in profile.traces.unmerged() {
+        let traces = &profile.traces;
+        for unmerged in traces.unmerged().iter().chain(traces.state_splits()) {
             if !report.unmerged.contains(unmerged) {
                 report.unmerged.push(unmerged.clone());
             }

@@ -5,6 +5,7 @@
 use super::captures::for_jumps;
 use super::event::Step;
 use super::payload::Payload;
+use super::run::CarriedName;
 use super::{Operand, Role, Site, Var, recorder};
 
 /// Records that a region begins at `at`. Returns its id in this run, or 0 if nothing is recorded.
@@ -103,9 +104,11 @@ pub(crate) fn number(var: Var) -> f64 {
     var.value
 }
 
-/// Records carried static state.
-pub(crate) fn state(bits: u64, at: Site) {
-    append(Role::State, Payload::state(bits), at);
+/// Records carried static state, that of the variable `of`.
+pub(crate) fn state(bits: u64, of: CarriedName, at: Site) {
+    if let Some(tag) = append(Role::State, Payload::state(bits), at) {
+        recorder::name_state(tag, of);
+    }
 }
 
 /// Records that the carried static state names inputs by index.

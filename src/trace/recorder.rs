@@ -13,6 +13,7 @@ use core::panic::Location;
 use super::captures::Captures;
 use super::event::{Form, Kind, Step};
 use super::payload::Payload;
+use super::run::CarriedName;
 use super::stamp::{FOREIGN_STAMP, maker};
 use super::store::Store;
 use super::{Detail, Events, Role, Site, TraceError, Var};
@@ -67,6 +68,8 @@ pub(super) struct Back {
     pub(super) store: Store,
     /// The names of opaque variables, by the indices of their events.
     pub(super) opaque: Vec<(u32, &'static str)>,
+    /// The variables of static state, by the indices of its events.
+    pub(super) states: Vec<(u32, CarriedName)>,
     /// The live-in values of regions.
     pub(super) captures: Captures,
     /// The number of inputs, which are the first events.
@@ -214,6 +217,15 @@ pub(super) fn name(tag: u64, name: &'static str) {
     with_back(|back| {
         if back.store.is_whole() {
             back.opaque.push((tag as u32, name));
+        }
+    });
+}
+
+/// Stores the variable whose static state was recorded with this tag.
+pub(super) fn name_state(tag: u64, of: CarriedName) {
+    with_back(|back| {
+        if back.store.is_whole() {
+            back.states.push((tag as u32, of));
         }
     });
 }
@@ -423,6 +435,7 @@ impl Back {
             events: Events::new(),
             store: Store::idle(),
             opaque: Vec::new(),
+            states: Vec::new(),
             captures: Captures::new(),
             inputs: 0,
             failure: None,

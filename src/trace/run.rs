@@ -1,7 +1,7 @@
 //! The inputs and the outcome of a recorded run.
 
 use super::captures::Captures;
-use super::{Events, Operand};
+use super::{Events, Operand, Site};
 
 /// The work of recording the site of an event, and of capturing a live-in value, in events.
 const DETAIL_WORK: usize = 2;
@@ -23,7 +23,16 @@ pub struct Trace<'a> {
     pub opaque: &'a [(u32, &'static str)],
     /// A hash of the path: equal for runs of one function along the same path.
     pub signature: u64,
+    /// The variables of static state, with the indices of its events, in order.
+    pub(super) states: &'a [(u32, CarriedName)],
     pub(super) captures: &'a Captures,
+}
+
+/// A carried variable: its name, and the place where it is declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CarriedName {
+    pub(crate) name: &'static str,
+    pub(crate) at: Site,
 }
 
 impl Trace<'_> {
@@ -56,6 +65,12 @@ impl Trace<'_> {
     /// ```
     pub fn captured(&self, event: usize) -> Option<(u64, &[Operand])> {
         self.captures.get(event)
+    }
+
+    /// The variable whose static state event number `event` records.
+    pub(crate) fn variable_of_state(&self, event: usize) -> Option<CarriedName> {
+        let found = self.states.binary_search_by_key(&event, |(index, _)| *index as usize);
+        found.ok().map(|number| self.states[number].1)
     }
 
     /// Tests whether marks and sites were not recorded; see

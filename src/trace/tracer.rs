@@ -11,6 +11,7 @@ use super::captures::Captures;
 use super::event::Step;
 use super::payload::Payload;
 use super::recorder::{Back, Cursor, mix, with_back, with_front};
+use super::run::CarriedName;
 use super::stamp::next_stamp;
 use super::store::{Extent, MAX_EVENTS, Store};
 use super::{Events, Inputs, LongRun, Operand, Role, Run, RunLimits, Site, Trace, TraceError, Var};
@@ -26,6 +27,7 @@ thread_local! {
 pub struct Tracer {
     pub(super) events: Events,
     opaque: Vec<(u32, &'static str)>,
+    states: Vec<(u32, CarriedName)>,
     captures: Captures,
     detail: Detail,
 }
@@ -145,6 +147,7 @@ impl Tracer {
             inactive: inputs.inactive.len(),
             output: finished.output,
             opaque: &self.opaque,
+            states: &self.states,
             captures: &self.captures,
             signature: finished.signature,
         }
@@ -168,6 +171,7 @@ impl Tracer {
             self.events.extend_leaves(Step::none(role, Payload::NONE), values, made);
         }
         self.opaque.clear();
+        self.states.clear();
         self.captures.clear();
         self.run_into(Store::first(count, limits), f, inputs, self.detail, made)
     }
@@ -209,6 +213,7 @@ impl Tracer {
             events: mem::take(&mut self.events),
             store,
             opaque: mem::take(&mut self.opaque),
+            states: mem::take(&mut self.states),
             captures: mem::take(&mut self.captures),
             failure: None,
         };
@@ -221,7 +226,8 @@ impl Tracer {
         let (back, guards, latest) = session.end();
 
         let extent = back.store.extent();
-        (self.events, self.opaque, self.captures) = (back.events, back.opaque, back.captures);
+        (self.events, self.captures) = (back.events, back.captures);
+        (self.opaque, self.states) = (back.opaque, back.states);
         if let Some(failure) = back.failure {
             return Err(failure);
         }

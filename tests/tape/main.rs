@@ -5,6 +5,7 @@
 mod common;
 
 mod errors;
+mod order_statistics;
 mod primitives;
 mod properties;
 mod recordings;

@@ -13,3 +13,4 @@ mod names;
 mod plain_state;
 mod projections;
 mod soundness;
+mod split_state;
