@@ -221,3 +221,11 @@ pub(crate) struct Options {
     pub(crate) phi_calculus: bool,
     pub(crate) tuning: Tuning,
 }
+
+impl Options {
+    /// Tests whether measured time may decide: not in a program that compiles in the foreground,
+    /// which does the same on every run, and not where the user says when kernels are made.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.hotness.is_measured() && self.background
+    }
+}

@@ -4,19 +4,35 @@
 //! Work is counted in events: the time in which the tape records and sweeps one. A run on the tape
 //! earns a share of its events, a profiling run spends what it costs more. So 1,000 calls cost at
 //! most twice as much as without profiling, but for the first calls, which have an allowance.
+//!
+//! The time of a unit of work depends on the program and the machine, so it is measured, and so is
+//! that of an event; in programs that compile in the foreground both are the same.
+
+use core::time::Duration;
 
 /// The allowance of a new specialisation, besides the largest amount that may be saved: some 20
 /// milliseconds.
 const ALLOWANCE: u64 = 1 << 22;
 /// The number of runs after which the rest of the allowance is lost.
 const FIRST_RUNS: u64 = 100;
-/// The number of runs on the tape that earn the events of one.
+/// The number of runs on the tape that earn the events of one, at first and where kernels serve.
 const RUNS_PER_EARNED: u64 = 4;
+/// The number of runs without kernels after which a run earns half of that, and the most of them
+/// that count.
+const IDLE_RUNS: u64 = 1000;
+const MAX_IDLE_RUNS: u64 = 15 * IDLE_RUNS;
 /// The number of calls served by kernels that earn the events of one run: each of them saves most
 /// of a run.
 const KERNEL_CALLS_PER_EARNED: u64 = 2;
 /// The largest number of runs whose events may be saved.
 const MOST_SAVED: u64 = 200;
+/// The time of an event until one has been measured, in nanoseconds.
+const EVENT_TIME: f64 = 2.0;
+/// The weight of a new measurement in an average.
+const WEIGHT: f64 = 0.125;
+/// The least and the largest measured time of a unit of work, in events. One measurement says
+/// little: the system may have interrupted it.
+const WORK_TIMES: [f64; 2] = [0.5, 16.0];
 /// The factor by which all is less once a limit has ended profiling.
 const GIVEN_UP: u64 = 16;
 
@@ -26,6 +42,8 @@ pub(super) struct Budget {
     /// In events; negative after an action that took more than expected.
     credit: i64,
     runs: u64,
+    /// The number of runs, less those that kernels served: the more, the less profiling is worth.
+    idle_runs: u64,
     /// The number of calls served by kernels up to the latest run.
     kernel_calls: u64,
     /// The events of a run, on average over the latest ones.
@@ -35,6 +53,10 @@ pub(super) struct Budget {
     /// True if a limit has ended profiling.
     has_given_up: bool,
     is_bounded: bool,
+    /// The time of an event on the tape, in nanoseconds.
+    event_time: f64,
+    /// The time of a unit of work, in events.
+    work_time: f64,
 }
 
 impl Budget {
@@ -44,10 +66,13 @@ impl Budget {
             is_bounded,
             credit: 0,
             runs: 0,
+            idle_runs: 0,
             kernel_calls: 0,
             events: 0,
             detail: 0,
             has_given_up: false,
+            event_time: EVENT_TIME,
+            work_time: 1.0,
         }
     }
 
@@ -63,7 +88,9 @@ impl Budget {
         let served = kernel_calls.saturating_sub(self.kernel_calls);
         self.kernel_calls = kernel_calls;
         let saved = served.min(MOST_SAVED * KERNEL_CALLS_PER_EARNED) * self.events;
-        let earned = events.div_ceil(RUNS_PER_EARNED) + saved / KERNEL_CALLS_PER_EARNED;
+        self.idle_runs = (self.idle_runs + 1).saturating_sub(served).min(MAX_IDLE_RUNS);
+        let runs_per_earned = RUNS_PER_EARNED * (1 + self.idle_runs / IDLE_RUNS);
+        let earned = events.div_ceil(runs_per_earned) + saved / KERNEL_CALLS_PER_EARNED;
         let factor = if self.has_given_up { GIVEN_UP } else { 1 };
         self.credit = self.credit.saturating_add((earned / factor) as i64);
         if self.runs > FIRST_RUNS {
@@ -73,7 +100,22 @@ impl Budget {
 
     /// Spends `work`.
     pub(super) fn spend(&mut self, work: u64) {
-        self.credit = self.credit.saturating_sub(i64::try_from(work).unwrap_or(i64::MAX));
+        self.credit = self.credit.saturating_sub((work as f64 * self.work_time) as i64);
+    }
+
+    /// Measures the time of an event by that of an untracked run.
+    pub(super) fn time_run(&mut self, events: usize, elapsed: Duration) {
+        let time = elapsed.as_nanos() as f64 / events.max(1) as f64;
+        self.event_time += WEIGHT * (time.min(8.0 * self.event_time) - self.event_time);
+    }
+
+    /// Spends `work` that took this time, and measures the time of a unit.
+    pub(super) fn spend_time(&mut self, work: u64, elapsed: Duration) {
+        let [least, largest] = WORK_TIMES;
+        let work = work.max(1) as f64;
+        let time = (elapsed.as_nanos() as f64 / self.event_time / work).clamp(least, largest);
+        self.credit = self.credit.saturating_sub((work * time) as i64);
+        self.work_time += WEIGHT * (time - self.work_time);
     }
 
     /// Spends the additional work of a run with details.
@@ -84,7 +126,10 @@ impl Budget {
 
     /// The work that may be done now.
     pub(super) fn credit(&self) -> u64 {
-        if self.is_bounded { u64::try_from(self.credit).unwrap_or(0) } else { u64::MAX }
+        match self.is_bounded {
+            true => (self.credit.max(0) as f64 / self.work_time) as u64,
+            false => u64::MAX,
+        }
     }
 
     /// Tests whether a run with details and this work after it may be done.

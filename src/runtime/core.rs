@@ -117,9 +117,14 @@ impl Core {
         let specialisation = self.specialisation(inputs);
         // A call without a specialisation is not merged.
         let detail = specialisation.as_ref().map_or(Detail::Untracked, |one| one.detail());
+        let is_timed = self.options.is_timed()
+            && detail == Detail::Untracked
+            && specialisation.as_ref().is_some_and(|one| one.times_run());
+        let start = is_timed.then(Instant::now);
         self.on_tape(f, inputs, purpose, detail, gradient, |run| match (run, &specialisation) {
             (Run::Whole(trace), Some(specialisation)) => {
-                specialisation.record((trace, inputs), purpose, exit, &self.options);
+                let time = start.map(|start| start.elapsed());
+                specialisation.record((trace, inputs), purpose, (exit, time), &self.options);
             }
             (Run::Long(run), Some(specialisation)) => {
                 specialisation.record_long(run, &self.options);
@@ -141,8 +146,7 @@ impl Core {
         purpose: Purpose,
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
-        let Options { audit, hotness, background, .. } = self.options;
-        let is_audited = audit.includes(served.call);
+        let is_audited = self.options.audit.includes(served.call);
         let detail = if is_audited { Detail::Marks } else { Detail::Untracked };
         let start = Instant::now();
         self.on_tape(f, inputs, purpose, detail, gradient, |run| {
@@ -152,8 +156,7 @@ impl Core {
                 // A long run is not kept to be compared.
                 (Run::Whole(trace), _) if is_audited => {
                     specialisation.audit((trace, inputs), &self.options);
-                    // A program that compiles in the foreground does not depend on time.
-                    if hotness.is_measured() && background && served.call.is_power_of_two() {
+                    if self.options.is_timed() && served.call.is_power_of_two() {
                         installed.time_calls();
                     }
                 }

@@ -6,7 +6,10 @@
 //! | `core` | one call: kernel or tape |
 //! | `specialisation` | calls with one length of input: kernels, counters, merging |
 //! | `profile` | what the tape has recorded for a specialisation; when a kernel is due |
-//! | `job` | a compilation, in the background or not |
+//! | `budget` | the work that profiling may do |
+//! | `installed` | a kernel in use, and whether it pays |
+//! | `job`, `workers` | a compilation, in the background or not, and the threads |
+//! | `lengths` | lengths of input beyond the limit |
 //! | `report`, `error`, `options` | reports, the public error, the builder |
 //!
 //! This room alone imports both `trace` and `jit`.
@@ -22,6 +25,7 @@ mod profile;
 mod recorded;
 mod report;
 mod specialisation;
+mod workers;
 
 pub use error::Error;
 pub use options::TapeBuilder;

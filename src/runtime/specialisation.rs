@@ -2,7 +2,9 @@
 //! when they are due, and counts who served.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::time::Duration;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 
@@ -10,6 +12,7 @@ use super::installed::Installed;
 use super::job::Job;
 use super::profile::{ExitReason, KernelExit, Profile};
 use super::report::{DecisionReport, KernelReport, Report, Waiting};
+use super::workers;
 use crate::merge::{MergeError, MergeLimits, MergeOutcome};
 use crate::pipeline::{Hotness, Options, Purpose, Recording, Refusal};
 use crate::ssa::{End, Graph, Item, Place, most_steps};
@@ -44,6 +47,8 @@ pub(super) struct Specialisation {
 
 /// The number of exits from a kernel without a new path after which only one of as many is merged.
 const EXITS_WITHOUT_NEW_PATH: u32 = 32;
+/// One of so many untracked runs on the tape is timed.
+const RUNS_PER_TIMED: u64 = 16;
 /// The number of runs on the tape that record captures, and the number after each new path.
 const CAPTURED_RUNS: u32 = 8;
 /// The number of runs after these that record marks and places. Later runs are untracked: they
@@ -136,13 +141,18 @@ impl Specialisation {
         exits < EXITS_WITHOUT_NEW_PATH || exits.is_multiple_of(EXITS_WITHOUT_NEW_PATH)
     }
 
+    /// Tests whether the time of the next run is taken.
+    pub(super) fn times_run(&self) -> bool {
+        self.tape_calls.load(Ordering::Relaxed).is_multiple_of(RUNS_PER_TIMED)
+    }
+
     /// Merges the path of a call that the tape served, after an `exit` if a kernel was tried, and
-    /// starts a compilation if one is due.
+    /// starts a compilation if one is due. `time` is that of the run, if it was taken.
     pub(super) fn record(
         self: &Arc<Self>,
         (trace, inputs): (&Trace<'_>, Inputs<'_>),
         purpose: Purpose,
-        exit: Option<KernelExit>,
+        (exit, time): (Option<KernelExit>, Option<Duration>),
         options: &Options,
     ) {
         let before = self.tape_calls.fetch_add(1, Ordering::Relaxed);
@@ -157,6 +167,9 @@ impl Specialisation {
         profile.taped_events += trace.events.len() as u64;
         profile.requested[purpose as usize] = true;
         profile.budget.earn(trace.events.len(), self.served_calls().1);
+        if let Some(time) = time {
+            profile.budget.time_run(trace.events.len(), time);
+        }
         if !trace.is_untracked() {
             profile.budget.spend_detail(trace.detail_work());
         }
@@ -180,11 +193,7 @@ impl Specialisation {
             if let Some(exit) = exit
                 && profile.budget.credit() >= profile.traces.work_to_add(trace.events.len())
             {
-                let profile = &mut *profile;
-                let work = profile.traces.work();
-                profile.traces.allow_work(profile.budget.credit());
-                profile.note_side_exit(trace, exit);
-                profile.budget.spend(profile.traces.work() - work);
+                spend(&mut profile, options, |profile| profile.note_side_exit(trace, exit));
             }
         }
         self.may_profile.store(profile.may_profile(), Ordering::Relaxed);
@@ -220,10 +229,7 @@ impl Specialisation {
     ) {
         let limits = MergeLimits { paths: options.limits.paths, nodes: options.limits.nodes };
         let generation = profile.traces.generation();
-        let work = profile.traces.work();
-        profile.traces.allow_work(profile.budget.credit());
-        let merged = profile.traces.merge(trace, limits);
-        profile.budget.spend(profile.traces.work() - work);
+        let merged = spend(profile, options, |profile| profile.traces.merge(trace, limits));
         if profile.traces.generation() != generation {
             // A region turned out not to be mergeable, and the graph was built anew.
             profile.traced_paths.clear();
@@ -302,8 +308,7 @@ impl Specialisation {
             return;
         }
         let options = *options;
-        let thread = std::thread::Builder::new().name("phigrad-compile".into());
-        if let Err(error) = thread.spawn(move || job.run_in_tiers(&options)) {
+        if let Err(error) = workers::run(move || job.run_in_tiers(&options)) {
             self.lock().refuse(Refusal::Thread { reason: error.to_string() });
         }
     }
@@ -417,6 +422,20 @@ impl Drop for Specialisation {
         let bytes = self.lock().bytes;
         self.profile_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
+}
+
+/// Does `work`, as much of it as the budget allows, and pays for it.
+fn spend<T>(profile: &mut Profile, options: &Options, work: impl FnOnce(&mut Profile) -> T) -> T {
+    let before = profile.traces.work();
+    profile.traces.allow_work(profile.budget.credit());
+    let start = options.is_timed().then(Instant::now);
+    let result = work(profile);
+    let done = profile.traces.work() - before;
+    match start {
+        Some(start) => profile.budget.spend_time(done, start.elapsed()),
+        None => profile.budget.spend(done),
+    }
+    result
 }
 
 /// True if call number `calls` is compared with the graph in any case.
