@@ -21,9 +21,6 @@ const RUNS_PER_EARNED: u64 = 4;
 /// that count.
 const IDLE_RUNS: u64 = 1000;
 const MAX_IDLE_RUNS: u64 = 15 * IDLE_RUNS;
-/// The number of calls served by kernels that earn the events of one run: each of them saves most
-/// of a run.
-const KERNEL_CALLS_PER_EARNED: u64 = 2;
 /// The largest number of runs whose events may be saved.
 const MOST_SAVED: u64 = 200;
 /// The time of an event until one has been measured, in nanoseconds.
@@ -46,8 +43,10 @@ pub(super) struct Budget {
     idle_runs: u64,
     /// The number of calls served by kernels up to the latest run.
     kernel_calls: u64,
-    /// The events of a run, on average over the latest ones.
+    /// The events of an untracked run, on average over the latest ones.
     events: u64,
+    /// The events of the latest run that recorded details, marks included.
+    tracked_events: usize,
     /// The additional work of the latest run with details.
     detail: u64,
     /// True if a limit has ended profiling.
@@ -69,6 +68,7 @@ impl Budget {
             idle_runs: 0,
             kernel_calls: 0,
             events: 0,
+            tracked_events: 0,
             detail: 0,
             has_given_up: false,
             event_time: EVENT_TIME,
@@ -77,22 +77,27 @@ impl Budget {
     }
 
     /// Earns for a run of `events` events on the tape, and for the calls served by kernels since
-    /// the last one; `kernel_calls` counts all of them.
-    pub(super) fn earn(&mut self, events: usize, kernel_calls: u64) {
+    /// the last one, each of which saves most of a run; `kernel_calls` counts all of them.
+    pub(super) fn earn(&mut self, events: usize, is_tracked: bool, kernel_calls: u64) {
+        if is_tracked {
+            self.tracked_events = events;
+        }
         let events = events as u64;
         if self.runs == 0 {
             (self.events, self.credit) = (events, (ALLOWANCE + MOST_SAVED * events) as i64);
         }
-        self.events = (7 * self.events + events).div_ceil(8);
         self.runs += 1;
+        if !is_tracked || events < self.events {
+            self.events = (7 * self.events + events) / 8;
+        }
         let served = kernel_calls.saturating_sub(self.kernel_calls);
         self.kernel_calls = kernel_calls;
-        let saved = served.min(MOST_SAVED * KERNEL_CALLS_PER_EARNED) * self.events;
         self.idle_runs = (self.idle_runs + 1).saturating_sub(served).min(MAX_IDLE_RUNS);
         let runs_per_earned = RUNS_PER_EARNED * (1 + self.idle_runs / IDLE_RUNS);
-        let earned = events.div_ceil(runs_per_earned) + saved / KERNEL_CALLS_PER_EARNED;
+        let saved = served.min(MOST_SAVED) * self.events;
         let factor = if self.has_given_up { GIVEN_UP } else { 1 };
-        self.credit = self.credit.saturating_add((earned / factor) as i64);
+        let earned = (events.div_ceil(runs_per_earned) + saved) / factor;
+        self.credit = self.credit.saturating_add(earned as i64);
         if self.runs > FIRST_RUNS {
             self.credit = self.credit.min((MOST_SAVED * self.events / factor) as i64);
         }
@@ -138,8 +143,13 @@ impl Budget {
     }
 
     /// The number of events of a run.
-    pub(super) fn events(&self) -> usize {
-        self.events as usize
+    pub(super) fn events(&self) -> u64 {
+        self.events.max(1)
+    }
+
+    /// The number of events of a run that records details.
+    pub(super) fn tracked_events(&self) -> usize {
+        self.tracked_events
     }
 
     /// Ends profiling, but for now and then a run.
@@ -157,7 +167,7 @@ mod tests {
         let mut budget = Budget::new(true);
         let mut spent = Vec::new();
         for _ in 0..5000 {
-            budget.earn(100, 0);
+            budget.earn(100, false, 0);
             let work = budget.credit();
             budget.spend(work);
             spent.push(work);
@@ -170,10 +180,10 @@ mod tests {
     #[test]
     fn what_is_saved_is_bounded() {
         let mut budget = Budget::new(true);
-        (0..10_000).for_each(|_| budget.earn(100, 0));
+        (0..10_000).for_each(|_| budget.earn(100, false, 0));
         assert_eq!(budget.credit(), 100 * MOST_SAVED);
         budget.give_up();
-        budget.earn(100, 0);
+        budget.earn(100, false, 0);
         assert_eq!(budget.credit(), 100 * MOST_SAVED / GIVEN_UP);
     }
 }

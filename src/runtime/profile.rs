@@ -116,10 +116,10 @@ const COMPILE_WORK: u64 = 100_000;
 const COMPILE_WORK_PER_STEP: u64 = 2_000;
 /// The time of an event on the tape.
 const EVENT_TIME: Duration = Duration::from_nanos(5);
-/// A compilation after the first one must be paid so many times.
-const RECOMPILE_FACTOR: u64 = 2;
-/// The number of calls after which a first kernel is made, however long that takes.
-const CALLS_BEFORE_KERNEL: u64 = 300;
+/// The number of calls on the tape after which a first kernel is made, however long that takes, and
+/// a second one; each later one waits for twice as many.
+const CALLS_BEFORE_FIRST: u64 = 300;
+const CALLS_BEFORE_SECOND: u64 = 32;
 /// The largest number of profiling runs, and of numbers in their inputs.
 const PROFILING_INPUTS: usize = 8;
 const PROFILING_NUMBERS: usize = 1 << 16;
@@ -179,7 +179,7 @@ impl Profile {
 
     /// True if a profiling run may be done.
     pub(super) fn may_profile(&self) -> bool {
-        self.is_open() && self.budget.allows(self.traces.work_to_add(self.budget.events()))
+        self.is_open() && self.budget.allows(self.traces.work_to_add(self.budget.tracked_events()))
     }
 
     /// True if a kernel can be made of the recorded paths.
@@ -230,19 +230,22 @@ impl Profile {
     }
 
     /// The number of events on the tape that pay for a compilation: as many as fit into the
-    /// compile time, or those of some hundred calls, twice as many after each compilation. The
-    /// compile time is estimated by the size of the recorded paths, and by the latest compilation.
+    /// compile time, or those of some hundred calls at most. The compile time is estimated by the
+    /// size of the recorded paths, and by the latest compilation.
     fn compile_work(&self) -> u64 {
         let kernels = self.requested.iter().filter(|&&requested| requested).count() as u64;
         let steps = self.traces.distinct_steps() as u64;
         let estimated = match self.compiled {
             Some(Compiled { work, steps: before }) => {
-                RECOMPILE_FACTOR * (work as f64 * steps as f64 / before.max(1) as f64) as u64
+                (work as f64 * steps as f64 / before.max(1) as f64) as u64
             }
             None => COMPILE_WORK + kernels * steps * COMPILE_WORK_PER_STEP,
         };
-        let calls = CALLS_BEFORE_KERNEL << self.compilations.min(20);
-        estimated.min(calls * self.budget.events().max(1) as u64)
+        let calls = match self.compilations {
+            0 => CALLS_BEFORE_FIRST,
+            before => CALLS_BEFORE_SECOND << (before - 1).min(20),
+        };
+        estimated.min(calls * self.budget.events())
     }
 
     /// Stores the time of a compilation of the recorded paths of now.

@@ -3,7 +3,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
@@ -159,24 +159,25 @@ impl Specialisation {
         // Concurrent calls may count as one, which is harmless.
         let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
         self.detailed_runs.store(detailed_runs.saturating_sub(1), Ordering::Relaxed);
-        if options.background && self.is_emitting.load(Ordering::Relaxed) {
-            return;
-        }
-        let mut profile = self.lock();
+        let Some(mut profile) = self.lock_to_record(options) else { return };
         profile.longest = profile.longest.max(trace.events.len());
         profile.taped_events += trace.events.len() as u64;
         profile.requested[purpose as usize] = true;
-        profile.budget.earn(trace.events.len(), self.served_calls().1);
+        let is_tracked = !trace.is_untracked();
+        profile.budget.earn(trace.events.len(), is_tracked, self.served_calls().1);
         if let Some(time) = time {
             profile.budget.time_run(trace.events.len(), time);
         }
-        if !trace.is_untracked() {
+        if is_tracked {
             profile.budget.spend_detail(trace.detail_work());
         }
-        if exit.is_some() && options.hotness.is_measured() {
+        if exit.is_some()
+            && options.hotness.is_measured()
+            && (is_tracked || !self.expects_new_path())
+        {
             self.exits_since_new_path.fetch_add(1, Ordering::Relaxed);
         }
-        if trace.is_untracked() {
+        if !is_tracked {
             if profile.note_untracked(trace) && self.expects_new_path() {
                 self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
             }
@@ -208,10 +209,7 @@ impl Specialisation {
         self.tape_calls.fetch_add(1, Ordering::Relaxed);
         let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
         self.detailed_runs.store(detailed_runs.saturating_sub(1), Ordering::Relaxed);
-        if options.background && self.is_emitting.load(Ordering::Relaxed) {
-            return;
-        }
-        let mut profile = self.lock();
+        let Some(mut profile) = self.lock_to_record(options) else { return };
         profile.longest = profile.longest.max(run.events());
         // One place is enough.
         if !profile.refusals.iter().any(|refusal| matches!(refusal, Refusal::LongRun { .. })) {
@@ -409,6 +407,21 @@ impl Specialisation {
     pub(super) fn served_calls(&self) -> (u64, u64) {
         let kernel_calls = self.kernel_calls.iter().map(|calls| calls.load(Ordering::Relaxed));
         (self.tape_calls.load(Ordering::Relaxed), kernel_calls.sum())
+    }
+
+    /// The profile, to record a call; `None` if the call should not wait for it.
+    fn lock_to_record(&self, options: &Options) -> Option<MutexGuard<'_, Profile>> {
+        if options.background && self.is_emitting.load(Ordering::Relaxed) {
+            return None;
+        }
+        if !options.is_timed() {
+            return Some(self.lock());
+        }
+        match self.profile.try_lock() {
+            Ok(profile) => Some(profile),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Profile> {
