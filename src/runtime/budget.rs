@@ -152,6 +152,11 @@ impl Budget {
         self.tracked_events
     }
 
+    /// Tests whether profiling has been of no use for long.
+    pub(super) fn is_idle(&self) -> bool {
+        self.idle_runs >= MAX_IDLE_RUNS / 4
+    }
+
     /// Ends profiling, but for now and then a run.
     pub(super) fn give_up(&mut self) {
         self.has_given_up = true;

@@ -37,6 +37,8 @@ pub(super) struct Specialisation {
     exits_since_new_path: AtomicU32,
     /// True if the budget has enough for such a run.
     may_profile: AtomicBool,
+    /// True if of the untracked runs only those that are timed are recorded.
+    is_idle: AtomicBool,
     /// True while a compilation makes the recorded graph: then calls do not wait for the profile.
     is_emitting: AtomicBool,
     /// The number of calls that no longer count as recent.
@@ -76,6 +78,7 @@ impl Specialisation {
             detailed_runs: AtomicU32::new(CAPTURED_RUNS + MARKED_RUNS),
             exits_since_new_path: AtomicU32::new(0),
             may_profile: AtomicBool::new(hotness != Hotness::TapeOnly),
+            is_idle: AtomicBool::new(false),
             is_emitting: AtomicBool::new(false),
             old_calls: AtomicU64::new(0),
             profile_bytes,
@@ -159,11 +162,16 @@ impl Specialisation {
         // Concurrent calls may count as one, which is harmless.
         let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
         self.detailed_runs.store(detailed_runs.saturating_sub(1), Ordering::Relaxed);
+        let is_tracked = !trace.is_untracked();
+        let is_idle = self.is_idle.load(Ordering::Relaxed);
+        if is_idle && !is_tracked && time.is_none() {
+            return;
+        }
         let Some(mut profile) = self.lock_to_record(options) else { return };
         profile.longest = profile.longest.max(trace.events.len());
-        profile.taped_events += trace.events.len() as u64;
+        let runs = if is_idle && !is_tracked { RUNS_PER_TIMED } else { 1 };
+        profile.taped_events += runs * trace.events.len() as u64;
         profile.requested[purpose as usize] = true;
-        let is_tracked = !trace.is_untracked();
         profile.budget.earn(trace.events.len(), is_tracked, self.served_calls().1);
         if let Some(time) = time {
             profile.budget.time_run(trace.events.len(), time);
@@ -198,6 +206,7 @@ impl Specialisation {
             }
         }
         self.may_profile.store(profile.may_profile(), Ordering::Relaxed);
+        self.is_idle.store(profile.budget.is_idle() && options.is_timed(), Ordering::Relaxed);
         if profile.is_hot(purpose, options) {
             self.start_compiling(profile, options);
         }
