@@ -11,7 +11,8 @@
 //! | `rematerialise` | saved values, and values that are computed again |
 //! | `tape_order`, `entry_phis` | additions in the order of the tape, for exact numerics |
 //! | `checkpoint`, `split` | recomputed loops and strip mining: less memory, more time |
-//! | `forward` | directional derivatives |
+//! | `tangent` | forward mode: directional derivatives as a graph |
+//! | `forward` | the same by interpretation |
 //!
 //! The method is reverse accumulation (Griewank and Walther, "Evaluating Derivatives", 2008,
 //! chapters 3 and 12).
@@ -29,9 +30,11 @@ mod rematerialise;
 mod reverse;
 mod split;
 mod sums;
+mod tangent;
 mod tape_order;
 
 pub use checkpoint::{Checkpointed, checkpoint};
 pub use forward::directional;
 pub use reverse::{Wanted, reverse};
+pub use tangent::tangent;
 pub use tape_order::reordered;

@@ -449,6 +449,6 @@ impl Graph {
 }
 
 /// Pads operands to the fixed size of [`Def::Apply`].
-pub(super) fn padded(args: &[Node]) -> [Node; MAX_ARITY] {
+pub(crate) fn padded(args: &[Node]) -> [Node; MAX_ARITY] {
     core::array::from_fn(|i| args.get(i).copied().unwrap_or(args[0]))
 }

@@ -64,6 +64,7 @@ pub(crate) use copy::Copies;
 pub use dead::{eliminate_dead_code, live_nodes};
 pub(crate) use edit::Editor;
 pub use fold::Folding;
+pub(crate) use graph::padded;
 pub use graph::{
     Block, BlockData, Call, CallData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId,
     Region, RegionData,

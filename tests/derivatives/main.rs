@@ -15,3 +15,4 @@ mod order_random;
 mod random;
 mod regions;
 mod second_derivatives;
+mod tangents;
