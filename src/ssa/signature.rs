@@ -1,9 +1,12 @@
 //! The signature of a graph: its inputs and outputs by number.
 
+use core::ops::Range;
+
 use smallvec::SmallVec;
 
 use super::arrays::{Array, ArrayData};
 use super::graph::{Def, End, Graph, Node, NodeData};
+use super::renumber::inputs_first;
 
 impl Graph {
     /// Tests whether input number `number` is active.
@@ -32,6 +35,50 @@ impl Graph {
     /// ```
     pub fn push_input(&mut self, number: u32) -> Node {
         self.nodes.push(NodeData { def: Def::Input(number), place: None })
+    }
+
+    /// The same function of its inputs in another order: those with the numbers `active` come first
+    /// and are the active ones, the others follow in order. `None` if an array has inputs of both
+    /// kinds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::internals::diff::{Wanted, reverse};
+    /// use phigrad::internals::ssa::{Folding, Outcome, interpret, parse};
+    ///
+    /// let graph = parse("graph active 1 inactive 1\nb0:\n  v2 = div v0 v1\n  return v2\n")?;
+    /// let by_second = graph.with_active(1..2).expect("no arrays");
+    /// assert_eq!(interpret(&by_second, &[4.0, 2.0]), Outcome::Values(vec![0.5]));
+    /// let partial = reverse(&by_second, Wanted::Gradient, Folding::Real);
+    /// assert_eq!(interpret(&partial, &[4.0, 2.0]), Outcome::Values(vec![-0.125]));
+    /// # Ok::<(), phigrad::internals::ssa::ParseError>(())
+    /// ```
+    pub fn with_active(&self, active: Range<u32>) -> Option<Graph> {
+        let number = |old: u32| match old {
+            old if active.contains(&old) => old - active.start,
+            old if old < active.start => old + active.len() as u32,
+            old => old,
+        };
+        let mut graph = self.clone();
+        for node in self.nodes.keys() {
+            if let Def::Input(old) = self.nodes[node].def {
+                graph.nodes[node].def = Def::Input(number(old));
+            }
+        }
+        for array in self.arrays.keys() {
+            if let ArrayData::Inputs { first, count } = &mut graph.arrays[array] {
+                let all = *first..*first + *count;
+                let overlaps = all.start < active.end && active.start < all.end;
+                if overlaps && (all.start < active.start || active.end < all.end) {
+                    return None;
+                }
+                *first = number(*first);
+            }
+        }
+        graph.inactive = self.active + self.inactive - active.len();
+        graph.active = active.len();
+        Some(inputs_first(graph))
     }
 
     /// The number of outputs, the same on every path.
