@@ -38,7 +38,7 @@ impl Numbering {
         }
     }
 
-    /// The largest and the smallest value of a type with values that are not exact.
+    /// The smallest and the largest value of a type with values that are not exact.
     fn extremes(self) -> Option<(i128, i128)> {
         let Numbering::Integer { bits: 64, signed } = self else { return None };
         let high = (1 << (64 - u32::from(signed))) - 1;

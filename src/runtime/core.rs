@@ -1,5 +1,5 @@
-//! One call: a kernel serves if there is one that does not back off and has the path, else the
-//! tape.
+//! One call: a kernel serves it if there is one that does not back off and has the path; otherwise
+//! the tape does.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -91,11 +91,11 @@ impl Core {
                     return Ok(value);
                 }
                 Some(Ok(served)) => {
-                    return self.check(f, (specialisation, served), inputs, purpose, gradient);
+                    return self.repeat(f, (specialisation, served), inputs, purpose, gradient);
                 }
-                Some(Err(reason)) => {
-                    specialisation.fell_back(reason);
-                    exit = Some(reason);
+                Some(Err(kernel_exit)) => {
+                    specialisation.fell_back(kernel_exit);
+                    exit = Some(kernel_exit);
                 }
                 None => {}
             }
@@ -131,12 +131,12 @@ impl Core {
         })
     }
 
-    /// Repeats a kernel call on the tape, and compares the run with the recorded paths or, if the
-    /// call is not audited, the time. The tape's answer is the result: it is right also if the
-    /// kernel is not.
+    /// Repeats a kernel call on the tape. An audited run is compared with the recorded paths; for
+    /// another one the times of kernel and tape are noted. The tape's answer is the result: it is
+    /// right also if the kernel is not.
     #[cold]
     #[inline(never)]
-    fn check(
+    fn repeat(
         &self,
         f: impl Fn(&[Var], &[Var]) -> Var,
         (specialisation, served): (&Specialisation, Served),
