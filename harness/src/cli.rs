@@ -32,8 +32,8 @@ pub enum Command {
     Closed(ClosedArgs),
     /// Count how many calls at perturbed points a kernel knows after a few profiling runs.
     Coverage(CoverageArgs),
-    /// Measure calls against bare runs of the tape while paths are merged.
-    Learning(LearningArgs),
+    /// Measure calls against untracked runs of the tape while paths are merged.
+    Profiling(ProfilingArgs),
     /// Measure what compiling costs on straight-line programs of growing length.
     Scaling(ScalingArgs),
     /// Measure what simplification costs, and what formulas gain by it.
@@ -69,9 +69,9 @@ pub struct BenefitArgs {
     pub json: Option<PathBuf>,
 }
 
-/// Arguments of `learning`.
+/// Arguments of `profiling`.
 #[derive(Debug, Args)]
-pub struct LearningArgs {
+pub struct ProfilingArgs {
     /// Only programs whose names start so.
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,

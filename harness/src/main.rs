@@ -4,10 +4,10 @@
 //! `cli` reads the arguments, `commands` carries them out; `programs` holds the
 //! programs, `verify` and `measure` treat one of them, `straight_line` makes
 //! programs of any length for the commands `scaling` and `soi`, and `typical` programs
-//! that branch for `coverage`, `cases` those with many paths for `learning`.
+//! that branch for `coverage`, `many_paths` those with many paths for
+//! `profiling`.
 
 mod accuracy;
-mod cases;
 mod cli;
 mod commands;
 mod compiled;
@@ -15,6 +15,7 @@ mod entry;
 mod error;
 mod json;
 mod loops;
+mod many_paths;
 mod measure;
 mod output;
 mod plot;

@@ -19,7 +19,7 @@ use crate::vectors::Case;
 use crate::verify::require_right;
 
 /// The first calls on the tape are profiled, and cost more than those that follow.
-const TEACHING_CALLS: usize = 100;
+const PROFILED_CALLS: usize = 100;
 
 /// Compiling is timed again on fresh recordings only if it is cheaper than this.
 const CHEAP_COMPILE: Duration = Duration::from_millis(200);
@@ -79,7 +79,7 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
     let mut out = vec![0.0; x.len()];
 
     let on_tape = fresh();
-    for _ in 0..TEACHING_CALLS {
+    for _ in 0..PROFILED_CALLS {
         on_tape.grad_into(x, &mut out).map_err(failed(&subject, "run the tape"))?;
     }
     let in_kernel = fresh();

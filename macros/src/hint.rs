@@ -218,7 +218,7 @@ pub fn tuple_of(expr: &Expr) -> Option<&syn::ExprTuple> {
     }
 }
 
-/// Tests whether `expr` is a literal of at most `limit`.
+/// Tests whether `expr` is an integer literal whose absolute value is at most `limit`.
 pub fn is_small(expr: &Expr, limit: u64) -> bool {
     match expr {
         Expr::Lit(literal) => match &literal.lit {
@@ -232,8 +232,8 @@ pub fn is_small(expr: &Expr, limit: u64) -> bool {
 }
 
 /// The largest number that a counter begins with, and the largest by which it changes.
-pub const BEGIN: u64 = 1 << 20;
-pub const STEP: u64 = 4;
+pub const MAX_BEGIN: u64 = 1 << 20;
+pub const MAX_STEP: u64 = 4;
 
 /// Tests whether `expr` can be evaluated twice: it has no effects, and what it computes is plain if
 /// its variables are.

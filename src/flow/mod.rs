@@ -4,7 +4,8 @@
 //! keyword, and hands over the changed variables to a [`Carrier`] where the region ends and at each
 //! loop head. [`Carry`] says what a type hands over. The other items are called by generated code
 //! only: probes, which find out what the type of a variable implements (`probe`, `element`,
-//! `known_aliasing`), shadows of plain variables (`shadow`, `plain`), the iterator of a `for` loop (`items`) and the operator `?` (`try_operator`).
+//! `known_aliasing`), shadows of plain variables (`shadow`, `plain`), the iterator of a `for` loop
+//! (`items`) and the operator `?` (`try_operator`).
 
 mod carrier;
 mod carry;

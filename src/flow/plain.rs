@@ -18,14 +18,15 @@ pub enum Numbering {
     },
 }
 
-/// The integers that are numbered one by one. Beyond there are only the largest and the smallest
-/// value of a type, which often stand for "none", and everything else.
+/// The absolute value up to which each integer is its own number. Beyond it the largest and the
+/// smallest value of a type, which often stand for "none", have numbers of their own, and all others
+/// of one sign have the same.
 const EXACT: i128 = 1 << 53;
 const EXTREME: i128 = 1 << 60;
 const OTHER: i128 = 1 << 59;
 
 impl Numbering {
-    /// The smallest and the largest number that is a sum.
+    /// The smallest and the largest number that a sum may have.
     fn range(self) -> (i128, i128) {
         match self {
             Numbering::Flag => (0, 1),
@@ -37,7 +38,7 @@ impl Numbering {
         }
     }
 
-    /// The largest and the smallest value of a type with values that are not exact.
+    /// The smallest and the largest value of a type with values that are not exact.
     fn extremes(self) -> Option<(i128, i128)> {
         let Numbering::Integer { bits: 64, signed } = self else { return None };
         let high = (1 << (64 - u32::from(signed))) - 1;
@@ -82,7 +83,7 @@ pub trait Plain {
     /// The numbers of all values.
     const NUMBERING: Numbering;
 
-    /// The number of this value; its bits if it is not in the range of this type.
+    /// This value; a `u128` beyond the range wraps around.
     fn wide(&self) -> i128;
 }
 
@@ -175,13 +176,13 @@ pub(super) fn pin(numbering: Numbering, shadow: Var) {
     }
 }
 
-/// A sum of a variable and something known.
+/// The change of a variable by something known.
 #[derive(Clone, Copy)]
-pub(super) struct Sign {
+pub(super) struct Increment {
     /// It was written with a minus sign.
     pub(super) subtracts: bool,
     /// The variable is a counter: it would take 2²⁸ of its small steps to overflow 32 bits.
-    pub(super) counts: bool,
+    pub(super) is_counter: bool,
 }
 
 /// The shadow of a sum with the number `after`: `before` plus something that is known on this path.
@@ -192,7 +193,7 @@ pub(super) fn add(
     before: Var,
     number: f64,
     after: i128,
-    Sign { subtracts, counts }: Sign,
+    Increment { subtracts, is_counter }: Increment,
 ) -> Var {
     if let Numbering::Integer { bits, signed } = numbering {
         // The summand, whether the sum has wrapped around or not.
@@ -208,7 +209,7 @@ pub(super) fn add(
         }
         // Beyond the range the variable has wrapped around, or its number is not exact.
         let (sum, (low, high)) = (before + by as f64, numbering.range());
-        let is_free = counts && bits >= 32 && (by > 0 || signed);
+        let is_free = is_counter && bits >= 32 && (by > 0 || signed);
         if is_free || if by > 0 { sum <= high as f64 } else { sum >= low as f64 } {
             return sum;
         }

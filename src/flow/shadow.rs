@@ -5,12 +5,13 @@
 //! then on the variable is a copy of what the shadow decodes to: each read is pinned by guards on
 //! the shadow, and a comparison of the variable is one comparison of the shadow.
 //!
-//! [`Track`] is a probe: for other types than [`Plain`] ones all of this does nothing.
+//! [`Track`] is a probe: a method call finds [`Tracked`] for [`Plain`] types, and [`Untracked`] one
+//! reference further for all others, where it does nothing.
 
 use core::cell::Cell;
 
 use super::Carrier;
-use super::plain::{Numbering, Plain, Sign, add, pin};
+use super::plain::{Increment, Numbering, Plain, add, pin};
 use crate::trace::{Var, mark};
 
 /// The `Var` that stands for a plain variable.
@@ -134,52 +135,71 @@ pub trait Tracked<'a> {
     fn capture(&self, to: &mut Carrier) -> bool;
 }
 
-/// Other variables; nothing is done.
+/// Other variables: nothing is done, unless a method says more.
 pub trait Untracked<'a> {
     /// The type of the variable.
     type Value: ?Sized;
-
-    /// Does nothing.
-    fn pin(&self);
 
     /// The variable.
     fn pinned(&self) -> &'a Self::Value;
 
     /// Does nothing.
-    fn compare<U: ?Sized>(&self, comparison: Comparison, other: &U);
+    #[inline]
+    fn pin(&self) {}
 
     /// Does nothing.
-    fn compare_with<U: ?Sized>(&self, comparison: Comparison, other: &U, shadow: &Shadow);
+    #[inline]
+    fn compare<U: ?Sized>(&self, _: Comparison, _: &U) {}
 
     /// Does nothing.
-    fn assigned(&self);
+    #[inline]
+    fn compare_with<U: ?Sized>(&self, _: Comparison, _: &U, _: &Shadow) {}
 
     /// Does nothing.
-    fn assigned_pending(&self);
+    #[inline]
+    fn assigned(&self) {}
 
     /// Does nothing.
-    fn added(&self, subtracts: bool, counts: bool);
+    #[inline]
+    fn assigned_pending(&self) {}
 
     /// Does nothing.
-    fn changed(&self);
+    #[inline]
+    fn added(&self, _: bool, _: bool) {}
 
     /// Does nothing.
-    fn copy_to(&self, target: &Shadow);
+    #[inline]
+    fn changed(&self) {}
 
     /// Does nothing.
-    fn negate_to(&self, target: &Shadow);
+    #[inline]
+    fn copy_to(&self, _: &Shadow) {}
 
     /// Does nothing.
-    fn sum_to(&self, target: &Shadow, subtracts: bool);
+    #[inline]
+    fn negate_to(&self, _: &Shadow) {}
 
-    /// `false`.
-    fn carry(&self, to: &mut Carrier, index: u64, keeps: bool) -> bool;
+    /// Does nothing.
+    #[inline]
+    fn sum_to(&self, _: &Shadow, _: bool) {}
 
-    /// `false`.
-    fn carry_value(&self, to: &mut Carrier) -> bool;
+    /// `false`: it is not a plain variable.
+    #[inline]
+    fn carry(&self, _: &mut Carrier, _: u64, _: bool) -> bool {
+        false
+    }
 
-    /// `false`.
-    fn capture(&self, to: &mut Carrier) -> bool;
+    /// `false`: it is not a plain variable.
+    #[inline]
+    fn carry_value(&self, _: &mut Carrier) -> bool {
+        false
+    }
+
+    /// `false`: it is not a plain variable.
+    #[inline]
+    fn capture(&self, _: &mut Carrier) -> bool {
+        false
+    }
 }
 
 /// The number of a value.
@@ -300,8 +320,8 @@ impl<'a, T: Plain> Tracked<'a> for Track<'a, T> {
         self.1.var.set(match before.is_constant() {
             true => self.constant(),
             false => {
-                let sign = Sign { subtracts, counts };
-                add(T::NUMBERING, before, mark::number(before), self.0.wide(), sign)
+                let increment = Increment { subtracts, is_counter: counts };
+                add(T::NUMBERING, before, mark::number(before), self.0.wide(), increment)
             }
         });
     }
@@ -339,8 +359,8 @@ impl<'a, T: Plain> Tracked<'a> for Track<'a, T> {
             return;
         };
         let number = mark::number(before);
-        let sign = Sign { subtracts, counts: false };
-        target.pending.set(Some(add(T::NUMBERING, before, number, self.0.wide(), sign)));
+        let increment = Increment { subtracts, is_counter: false };
+        target.pending.set(Some(add(T::NUMBERING, before, number, self.0.wide(), increment)));
     }
 
     #[inline]
@@ -394,52 +414,7 @@ impl<'a, T: ?Sized> Untracked<'a> for &Track<'a, T> {
     type Value = T;
 
     #[inline]
-    fn pin(&self) {}
-
-    #[inline]
     fn pinned(&self) -> &'a T {
         self.0
-    }
-
-    #[inline]
-    fn compare<U: ?Sized>(&self, _: Comparison, _: &U) {}
-
-    #[inline]
-    fn compare_with<U: ?Sized>(&self, _: Comparison, _: &U, _: &Shadow) {}
-
-    #[inline]
-    fn assigned(&self) {}
-
-    #[inline]
-    fn assigned_pending(&self) {}
-
-    #[inline]
-    fn added(&self, _: bool, _: bool) {}
-
-    #[inline]
-    fn changed(&self) {}
-
-    #[inline]
-    fn copy_to(&self, _: &Shadow) {}
-
-    #[inline]
-    fn negate_to(&self, _: &Shadow) {}
-
-    #[inline]
-    fn sum_to(&self, _: &Shadow, _: bool) {}
-
-    #[inline]
-    fn carry(&self, _: &mut Carrier, _: u64, _: bool) -> bool {
-        false
-    }
-
-    #[inline]
-    fn carry_value(&self, _: &mut Carrier) -> bool {
-        false
-    }
-
-    #[inline]
-    fn capture(&self, _: &mut Carrier) -> bool {
-        false
     }
 }

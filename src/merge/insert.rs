@@ -4,13 +4,10 @@ use hashbrown::HashSet;
 
 use super::tree::{Instance, Tree};
 use super::walk::{Mismatch, Walk};
-use super::{MergeError, MergeLimits, MergedTraces, UnmergedReason, UnmergedRegion, sharing_plan};
+use super::{
+    MergeError, MergeLimits, MergedTraces, UnmergedReason, UnmergedRegion, sharing_plan, work,
+};
 use crate::trace::{Site, Trace};
-
-/// The work of looking at an instance while sharing is planned, and of appending an event, in
-/// comparisons of two steps.
-pub(super) const SCAN_WORK: u64 = 4;
-pub(super) const APPEND_WORK: u64 = 8;
 
 /// Changes besides those of the tree, while a trace is added.
 #[derive(Default)]
@@ -64,7 +61,7 @@ impl MergedTraces {
         changes: &mut Changes,
     ) -> Result<usize, MergeError> {
         loop {
-            self.tree.work += APPEND_WORK * trace.events.len() as u64;
+            self.tree.work += work::APPEND_EVENT * trace.events.len() as u64;
             let exclusions = changes.exclusions.as_ref().unwrap_or(&self.exclusions);
             let walked = Walk::new(&mut self.tree, true, &exclusions.merging, &mut self.buffers);
             let mismatch = match { walked }.run(trace) {
@@ -106,7 +103,7 @@ impl MergedTraces {
             return Err(MergeError::TooManyPaths { limit: limits.paths });
         }
         let steps = self.tree.steps(true);
-        self.tree.work += 2 * self.tree.size() as u64;
+        self.tree.work += work::COUNT_ADDED * self.tree.size() as u64;
         if steps > limits.nodes {
             self.full = true;
             return Err(MergeError::TooManyNodes { limit: limits.nodes });
@@ -144,7 +141,7 @@ impl MergedTraces {
         if self.exhausted || self.exclusions.all_sharing {
             return false;
         }
-        self.tree.work += SCAN_WORK * self.tree.size() as u64;
+        self.tree.work += work::PLAN_SHARING * self.tree.size() as u64;
         let plan = sharing_plan::plan(&self.tree, &extended, &self.exclusions.sharing);
         if plan.is_empty() {
             return false;
@@ -159,7 +156,7 @@ impl MergedTraces {
             self.pending_sharing = Some(PendingSharing { extended, limits });
         }
         let steps = self.tree.steps(true);
-        self.tree.work += self.tree.size() as u64;
+        self.tree.work += work::COUNT_SHARED * self.tree.size() as u64;
         if steps <= limits.nodes {
             self.tree.commit();
             self.steps = steps;

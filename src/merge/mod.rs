@@ -23,7 +23,7 @@
 //!    nothing folded or shared.
 //!
 //! `side_exit` finds where a run exits the paths of a kernel, `statistics` counts outcomes,
-//! `state_splits` names the variables whose values multiply paths.
+//! `state_splits` names the variables whose values multiply paths, `work` tells what merging costs.
 //!
 //! A region is excluded from merging if a variable cannot be carried out of it, or if a value
 //! computed in it is used outside without being carried. Its events are then treated like code
@@ -54,6 +54,7 @@ mod undo_log;
 mod values;
 mod walk;
 mod walk_loops;
+mod work;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -190,9 +191,6 @@ impl core::fmt::Display for UnmergedRegion {
         write!(f, "the paths through the region at {} are not merged: {}", self.at, self.reason)
     }
 }
-
-/// The work of comparing an event with the tree, in comparisons of two steps.
-const WALK_WORK: u64 = 4;
 
 /// The graph of all traces merged so far.
 ///
@@ -347,16 +345,14 @@ impl MergedTraces {
         self.exhausted
     }
 
-    /// The number of elementary steps done so far: comparisons of two steps of the tree, or as much.
-    /// Each takes about the time in which the tape records and sweeps an event.
+    /// The work done so far (`work`).
     pub(crate) fn work(&self) -> u64 {
         self.tree.work
     }
 
-    /// The work of adding the path of a run of `events` events, at least.
+    /// The least work of adding the path of a run of `events` events.
     pub(crate) fn work_to_add(&self, events: usize) -> u64 {
-        let per_event = 2 * WALK_WORK + insert::APPEND_WORK;
-        per_event * events as u64 + (insert::SCAN_WORK + 3) * self.tree.size() as u64
+        work::to_add(events, self.tree.size())
     }
 
     /// Limits the work of path sharing while traces are merged. The rest is done when the graph is
@@ -485,7 +481,7 @@ impl MergedTraces {
     /// Most traces add nothing; so changes are logged only for the others. The walk may split a
     /// loop, which does not change the meaning of the tree.
     fn walk(&mut self, trace: &Trace<'_>) -> Result<(), Mismatch> {
-        self.tree.work += WALK_WORK * trace.events.len() as u64;
+        self.tree.work += work::COMPARE_EVENT * trace.events.len() as u64;
         Walk::new(&mut self.tree, false, &self.exclusions.merging, &mut self.buffers).run(trace)
     }
 }

@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 use super::jumps::Jumps;
 use super::specialisation::{self, Fold};
 use super::tree::{BasicBlock, End, Instance, LiveInState, Origin, Step, Tree, Value};
+use super::work;
 use crate::entity::Entity;
 use crate::op::Op;
 
@@ -49,9 +50,6 @@ pub(super) fn share_paths(
     }
     is_changed
 }
-
-/// The work of copying a step, in comparisons of two steps.
-const COPY_WORK: u64 = 4;
 
 /// A point of the tree: a step of a basic block, or its end.
 #[derive(Clone, Copy)]
@@ -312,7 +310,7 @@ impl PathSharing<'_> {
             return;
         }
         while let Some(step) = self.step(from) {
-            self.tree.work += COPY_WORK;
+            self.tree.work += work::COPY_STEP;
             let copy = match step {
                 Step::Value(value) => match self.fold(value) {
                     Fold::Step => self.copy_value(value).map(Step::Value),

@@ -5,7 +5,7 @@
 
 use super::tree::{BasicBlock, Tree};
 use super::walk::Walk;
-use super::{MergedTraces, place};
+use super::{MergedTraces, place, work};
 use crate::op::Op;
 use crate::ssa::Place;
 use crate::trace::{Event, Site, Trace};
@@ -85,7 +85,7 @@ impl MergedTraces {
     /// ```
     pub fn side_exit(&mut self, trace: &Trace<'_>, version: u64) -> Option<SideExit> {
         self.share();
-        self.tree.work += super::WALK_WORK * trace.events.len() as u64;
+        self.tree.work += work::COMPARE_EVENT * trace.events.len() as u64;
         let merging = &self.exclusions.merging;
         let mut walk = Walk::new(&mut self.tree, false, merging, &mut self.buffers);
         walk.exit_finder = Some(ExitFinder::new(version));

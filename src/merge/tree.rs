@@ -202,7 +202,7 @@ pub(super) struct Tree {
     pub(super) loop_threshold: LoopThreshold,
     /// The largest number of steps for which all iterations of split loops are emitted.
     pub(super) peel_limit: usize,
-    /// The number of elementary steps done so far; see [`MergedTraces::work`](super::MergedTraces::work).
+    /// The work done so far, in comparisons of two steps (`work.rs`).
     pub(super) work: u64,
     /// The amount of work at which path sharing ends.
     pub(super) most_work: u64,

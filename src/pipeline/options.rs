@@ -182,8 +182,8 @@ pub(crate) enum Hotness {
 }
 
 impl Hotness {
-    /// Tests whether cost decides. Then that of profiling is bounded by that of calls, and a kernel
-    /// that does not pay is not tried; not where the user says when kernels are made.
+    /// Tests whether cost decides: then the cost of profiling is bounded by that of calls. It does
+    /// not where the user says when kernels are made.
     pub(crate) fn is_measured(self) -> bool {
         self == Hotness::Measured
     }

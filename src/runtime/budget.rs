@@ -2,7 +2,7 @@
 //! share paths, by the cost of the calls that the tape serves.
 //!
 //! Work is counted in events: the time in which the tape records and sweeps one. A run on the tape
-//! earns a share of its events, a profiling run spends what it costs more. So 1,000 calls cost at
+//! earns a share of its events, a profiling run spends its additional cost. So 1,000 calls cost at
 //! most twice as much as without profiling, but for the first calls, which have an allowance.
 //!
 //! The time of a unit of work depends on the program and the machine, so it is measured, and so is
@@ -17,10 +17,11 @@ const ALLOWANCE: u64 = 1 << 22;
 const FIRST_RUNS: u64 = 100;
 /// The number of runs on the tape that earn the events of one, at first and where kernels serve.
 const RUNS_PER_EARNED: u64 = 4;
-/// The number of runs without kernels after which a run earns half of that, and the most of them
-/// that count.
+/// The number of idle runs after which a run earns half of that, and the largest number that counts.
 const IDLE_RUNS: u64 = 1000;
 const MAX_IDLE_RUNS: u64 = 15 * IDLE_RUNS;
+/// The number of idle runs after which profiling is of no use.
+const USELESS_RUNS: u64 = MAX_IDLE_RUNS / 4;
 /// The largest number of runs whose events may be saved.
 const MOST_SAVED: u64 = 200;
 /// The time of an event until one has been measured, in nanoseconds.
@@ -30,8 +31,8 @@ const WEIGHT: f64 = 0.125;
 /// The least and the largest measured time of a unit of work, in events. One measurement says
 /// little: the system may have interrupted it.
 const WORK_TIMES: [f64; 2] = [0.5, 16.0];
-/// The factor by which all is less once a limit has ended profiling.
-const GIVEN_UP: u64 = 16;
+/// The divisor of earned and saved work once a limit has ended profiling.
+const GIVEN_UP_DIVISOR: u64 = 16;
 
 /// The work that profiling may still do.
 #[derive(Debug)]
@@ -39,7 +40,8 @@ pub(super) struct Budget {
     /// In events; negative after an action that took more than expected.
     credit: i64,
     runs: u64,
-    /// The number of runs, less those that kernels served: the more, the less profiling is worth.
+    /// The number of idle runs: those on the tape, less one for each call that a kernel served. The
+    /// more there are, the less profiling is worth.
     idle_runs: u64,
     /// The number of calls served by kernels up to the latest run.
     kernel_calls: u64,
@@ -59,7 +61,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// A budget, without end unless it `is_bounded`.
+    /// A budget, unlimited unless it `is_bounded`.
     pub(super) fn new(is_bounded: bool) -> Self {
         Budget {
             is_bounded,
@@ -95,11 +97,11 @@ impl Budget {
         self.idle_runs = (self.idle_runs + 1).saturating_sub(served).min(MAX_IDLE_RUNS);
         let runs_per_earned = RUNS_PER_EARNED * (1 + self.idle_runs / IDLE_RUNS);
         let saved = served.min(MOST_SAVED) * self.events;
-        let factor = if self.has_given_up { GIVEN_UP } else { 1 };
-        let earned = (events.div_ceil(runs_per_earned) + saved) / factor;
+        let divisor = if self.has_given_up { GIVEN_UP_DIVISOR } else { 1 };
+        let earned = (events.div_ceil(runs_per_earned) + saved) / divisor;
         self.credit = self.credit.saturating_add(earned as i64);
         if self.runs > FIRST_RUNS {
-            self.credit = self.credit.min((MOST_SAVED * self.events / factor) as i64);
+            self.credit = self.credit.min((MOST_SAVED * self.events / divisor) as i64);
         }
     }
 
@@ -154,10 +156,10 @@ impl Budget {
 
     /// Tests whether profiling has been of no use for long.
     pub(super) fn is_idle(&self) -> bool {
-        self.idle_runs >= MAX_IDLE_RUNS / 4
+        self.idle_runs >= USELESS_RUNS
     }
 
-    /// Ends profiling, but for now and then a run.
+    /// Notes that a limit has ended profiling: from now on few runs earn enough for it.
     pub(super) fn give_up(&mut self) {
         self.has_given_up = true;
     }
@@ -189,6 +191,6 @@ mod tests {
         assert_eq!(budget.credit(), 100 * MOST_SAVED);
         budget.give_up();
         budget.earn(100, false, 0);
-        assert_eq!(budget.credit(), 100 * MOST_SAVED / GIVEN_UP);
+        assert_eq!(budget.credit(), 100 * MOST_SAVED / GIVEN_UP_DIVISOR);
     }
 }

@@ -1,24 +1,22 @@
-//! One call: a kernel serves if there is one that does not back off and has the path, else the
-//! tape.
+//! One call: a kernel serves it if there is one that does not back off and has the path; otherwise
+//! the tape does.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
-use super::installed::Attempt;
+use super::installed::Dispatch;
 use super::lengths::OtherLengths;
 use super::profile::{ExitReason, KernelExit};
 use super::report::Report;
 use super::specialisation::Specialisation;
 use crate::jit::{Kernel, RunError};
-use crate::pipeline::Recording;
-use crate::pipeline::{Limits, Numerics, Options};
-use crate::pipeline::{Purpose, Refusal};
+use crate::pipeline::{Limits, Numerics, Options, Purpose, Recording, Refusal};
 use crate::trace::{Adjoints, Detail, Inputs, Run, RunLimits, Site, Tracer, Var, sweep};
 
 /// All of a recorded function but the function itself.
@@ -93,11 +91,11 @@ impl Core {
                     return Ok(value);
                 }
                 Some(Ok(served)) => {
-                    return self.check(f, (specialisation, served), inputs, purpose, gradient);
+                    return self.repeat(f, (specialisation, served), inputs, purpose, gradient);
                 }
-                Some(Err(reason)) => {
-                    specialisation.fell_back(reason);
-                    exit = Some(reason);
+                Some(Err(kernel_exit)) => {
+                    specialisation.fell_back(kernel_exit);
+                    exit = Some(kernel_exit);
                 }
                 None => {}
             }
@@ -133,12 +131,12 @@ impl Core {
         })
     }
 
-    /// Repeats a kernel call on the tape, and compares the run with the recorded paths or, if the
-    /// call is not audited, the time. The tape's answer is the result: it is right also if the
-    /// kernel is not.
+    /// Repeats a kernel call on the tape. An audited run is compared with the recorded paths; for
+    /// another one the times of kernel and tape are noted. The tape's answer is the result: it is
+    /// right also if the kernel is not.
     #[cold]
     #[inline(never)]
-    fn check(
+    fn repeat(
         &self,
         f: impl Fn(&[Var], &[Var]) -> Var,
         (specialisation, served): (&Specialisation, Served),
@@ -160,7 +158,7 @@ impl Core {
                         installed.time_calls();
                     }
                 }
-                (_, Some(time)) if !is_audited => installed.weigh(time, start.elapsed()),
+                (_, Some(time)) if !is_audited => installed.add_times(time, start.elapsed()),
                 _ => {}
             }
         })
@@ -245,8 +243,7 @@ impl Core {
             specialisation.report(&mut report, &self.options);
         }
         let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        report.tape_calls += others.replaced_calls.0;
-        report.kernel_calls += others.replaced_calls.1;
+        report.add_served(others.replaced_calls);
         let unspecialised_calls = self.unspecialised_calls.load(Ordering::Relaxed);
         if unspecialised_calls > 0 {
             report.tape_calls += unspecialised_calls;
@@ -289,9 +286,7 @@ impl Core {
             at
         } else {
             let replaced = others.replaced(length, &known)?;
-            let (tape, kernel) = all.remove(replaced).served_calls();
-            others.replaced_calls.0 += tape;
-            others.replaced_calls.1 += kernel;
+            others.add_replaced(all.remove(replaced).served_calls());
             at - usize::from(replaced < at)
         };
         let new =
@@ -302,7 +297,7 @@ impl Core {
         Some(new)
     }
 
-    fn lock_workspaces(&self) -> std::sync::MutexGuard<'_, Vec<Workspace>> {
+    fn lock_workspaces(&self) -> MutexGuard<'_, Vec<Workspace>> {
         self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -339,10 +334,10 @@ fn run_kernel(
 ) -> Option<Result<Served, KernelExit>> {
     let installed = specialisation.kernel(purpose);
     let installed = installed.as_deref()?;
-    let start = match installed.attempt() {
-        Attempt::Kernel => None,
-        Attempt::Timed => Some(Instant::now()),
-        Attempt::Tape => return None,
+    let start = match installed.dispatch() {
+        Dispatch::Kernel => None,
+        Dispatch::Timed => Some(Instant::now()),
+        Dispatch::Tape => return None,
     };
     let result = match run(&installed.kernel, inputs, purpose, gradient) {
         Ok(value) => {

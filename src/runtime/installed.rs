@@ -1,9 +1,9 @@
 //! A kernel in use: what it was made from, and whether it pays.
 //!
-//! A call that a kernel does not serve costs a run on the tape besides the attempt. So a kernel pays
-//! while its time, and the share of calls with an exit times the tape's, is less than that of the
-//! tape alone. Now and then some calls are timed, each by the kernel and on the tape. A kernel that
-//! does not pay is not tried for a while.
+//! A call in which a kernel has no result costs a run on the tape besides that of the kernel. So a
+//! kernel pays while its time, plus the tape's times the share of such calls, is less than that of
+//! the tape. Now and then a few calls run both in the kernel and on the tape, and are timed. A kernel
+//! that does not pay backs off: it is not tried for a while.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
@@ -22,32 +22,70 @@ pub(super) struct Installed {
     old_calls: AtomicU64,
     /// The number of calls in which it had no result, but for old ones.
     exits: AtomicU32,
-    /// The number of them in a row, and the number of calls at the latest one.
+    /// The number of them in a row, and the number of calls served at the latest one.
     exits_in_row: AtomicU32,
     calls_at_exit: AtomicU64,
-    /// The number of further calls that do not try it; with [`TIMED`], that are timed.
-    plan: AtomicU32,
+    plan: PlanCell,
     /// The number of times that it did not pay.
     losses: AtomicU32,
-    /// The times of the timed calls in nanoseconds.
+    /// The sums of the times of the timed calls, in nanoseconds.
     kernel_time: AtomicU64,
     tape_time: AtomicU64,
 }
 
-/// The way in which a call is served.
+/// The executors of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attempt {
-    /// By the kernel, if it has a result.
+pub(super) enum Dispatch {
+    /// In the kernel; on the tape if that has no result.
     Kernel,
-    /// So too, and its time is taken.
+    /// In the kernel, whose time is taken, and on the tape.
     Timed,
-    /// By the tape.
+    /// On the tape.
     Tape,
 }
 
-/// The bit of timed calls, and their number in a row. The first of them finds cold caches and does
-/// not count.
-const TIMED: u32 = 1 << 31;
+/// The executors of the next calls.
+#[derive(Clone, Copy)]
+enum Plan {
+    /// In the kernel.
+    Kernel,
+    /// So many of them in the kernel and on the tape, timed; at least one.
+    Timed(u32),
+    /// So many of them on the tape; at least one.
+    BackOff(u32),
+}
+
+/// A [`Plan`] that threads share, in one word: kernel calls read it.
+struct PlanCell(AtomicU32);
+
+impl PlanCell {
+    /// The bit that tells [`Plan::Timed`] from [`Plan::BackOff`].
+    const TIMED: u32 = 1 << 31;
+
+    const fn new() -> Self {
+        PlanCell(AtomicU32::new(0))
+    }
+
+    #[inline]
+    fn get(&self) -> Plan {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Plan::Kernel,
+            word if word & Self::TIMED != 0 => Plan::Timed(word & !Self::TIMED),
+            calls => Plan::BackOff(calls),
+        }
+    }
+
+    fn set(&self, plan: Plan) {
+        let word = match plan {
+            Plan::Kernel | Plan::Timed(0) => 0,
+            Plan::Timed(calls) => Self::TIMED | calls,
+            Plan::BackOff(calls) => calls,
+        };
+        self.0.store(word, Ordering::Relaxed);
+    }
+}
+
+/// The number of timed calls in a row. The first of them finds cold caches and does not count.
 const TIMED_CALLS: u32 = 5;
 
 /// The number of exits in a row after which a kernel backs off, and the number of calls that do not
@@ -70,34 +108,38 @@ impl Installed {
             exits: AtomicU32::new(0),
             exits_in_row: AtomicU32::new(0),
             calls_at_exit: AtomicU64::new(0),
-            plan: AtomicU32::new(0),
+            plan: PlanCell::new(),
             losses: AtomicU32::new(0),
             kernel_time: AtomicU64::new(0),
             tape_time: AtomicU64::new(0),
         }
     }
 
-    /// The way in which this call is served.
+    /// The executors of this call.
     #[inline]
-    pub(super) fn attempt(&self) -> Attempt {
-        match self.plan.load(Ordering::Relaxed) {
-            0 => Attempt::Kernel,
-            plan => {
-                // Concurrent calls may count as one, which is harmless.
-                self.plan.store(if plan == TIMED + 1 { 0 } else { plan - 1 }, Ordering::Relaxed);
-                if plan > TIMED { Attempt::Timed } else { Attempt::Tape }
+    pub(super) fn dispatch(&self) -> Dispatch {
+        // Concurrent calls may count as one, which is harmless.
+        match self.plan.get() {
+            Plan::Kernel => Dispatch::Kernel,
+            Plan::Timed(calls) => {
+                self.plan.set(Plan::Timed(calls - 1));
+                Dispatch::Timed
+            }
+            Plan::BackOff(calls) => {
+                self.plan.set(Plan::BackOff(calls - 1));
+                Dispatch::Tape
             }
         }
     }
 
     /// Tests whether calls do not try it at present.
     pub(super) fn is_backing_off(&self) -> bool {
-        (1..=TIMED).contains(&self.plan.load(Ordering::Relaxed))
+        matches!(self.plan.get(), Plan::BackOff(_))
     }
 
     /// Has the next calls timed.
     pub(super) fn time_calls(&self) {
-        self.plan.store(TIMED + TIMED_CALLS, Ordering::Relaxed);
+        self.plan.set(Plan::Timed(TIMED_CALLS));
     }
 
     /// Counts a call that it served. Returns its number, from 1.
@@ -115,15 +157,15 @@ impl Installed {
             self.exits_in_row.store(0, Ordering::Relaxed);
         }
         if self.exits_in_row.fetch_add(1, Ordering::Relaxed) >= EXITS_BEFORE_BACK_OFF {
-            self.plan.store(BACK_OFF_AFTER_EXIT, Ordering::Relaxed);
+            self.plan.set(Plan::BackOff(BACK_OFF_AFTER_EXIT));
         }
     }
 
     /// Adds the times of a call by the kernel and on the tape. After the last of the timed calls a
     /// kernel that does not pay backs off, each time for longer.
-    pub(super) fn weigh(&self, kernel: Duration, tape: Duration) {
-        let plan = self.plan.load(Ordering::Relaxed);
-        if plan == TIMED + TIMED_CALLS - 1 {
+    pub(super) fn add_times(&self, kernel: Duration, tape: Duration) {
+        let plan = self.plan.get();
+        if matches!(plan, Plan::Timed(calls) if calls == TIMED_CALLS - 1) {
             self.kernel_time.store(0, Ordering::Relaxed);
             self.tape_time.store(0, Ordering::Relaxed);
             return;
@@ -133,11 +175,11 @@ impl Installed {
             (sum.fetch_add(nanoseconds, Ordering::Relaxed) + nanoseconds) as f64
         };
         let (kernel, tape) = (add(&self.kernel_time, kernel), add(&self.tape_time, tape));
-        if plan == 0 && kernel + tape * self.exit_share() > tape {
+        if matches!(plan, Plan::Kernel) && kernel + tape * self.exit_share() > tape {
             let losses = self.losses.fetch_add(1, Ordering::Relaxed);
             let back_off = BACK_OFF.checked_shl(losses).unwrap_or(MAX_BACK_OFF);
-            self.plan.store(back_off.min(MAX_BACK_OFF), Ordering::Relaxed);
-            // Then it is timed again soon, as if it were new.
+            self.plan.set(Plan::BackOff(back_off.min(MAX_BACK_OFF)));
+            // After that it is timed again soon, as if it were new.
             self.old_calls.store(self.calls.load(Ordering::Relaxed), Ordering::Relaxed);
             self.exits.store(0, Ordering::Relaxed);
         }
@@ -167,7 +209,7 @@ mod tests {
 
     /// Serves `count` calls, `exits` of them with an exit. Returns how many tried the kernel.
     fn calls(installed: &Installed, count: u64, exits: u64) -> u64 {
-        let tried = (0..count).filter(|_| installed.attempt() != Attempt::Tape);
+        let tried = (0..count).filter(|_| installed.dispatch() != Dispatch::Tape);
         tried.map(|i| if i < exits { installed.exit() } else { _ = installed.served() }).count()
             as u64
     }
@@ -175,9 +217,9 @@ mod tests {
     /// Times calls by the kernel and on the tape, in microseconds.
     fn time(installed: &Installed, kernel: u64, tape: u64) {
         installed.time_calls();
-        while installed.attempt() == Attempt::Timed {
+        while installed.dispatch() == Dispatch::Timed {
             installed.served();
-            installed.weigh(Duration::from_micros(kernel), Duration::from_micros(tape));
+            installed.add_times(Duration::from_micros(kernel), Duration::from_micros(tape));
         }
     }
 

@@ -11,9 +11,9 @@ use super::profile::{ClosedForms, GraphVersion, Profile};
 use super::report::KernelReport;
 use super::specialisation::Specialisation;
 use crate::jit::require_host;
-use crate::pipeline::Options;
-use crate::pipeline::{Coarsened, Primal, coarsen, primal, rolled};
-use crate::pipeline::{Purpose, Refusal, Tier};
+use crate::pipeline::{
+    Coarsened, Options, Primal, Purpose, Refusal, Tier, coarsen, primal, rolled,
+};
 use crate::ssa::{Graph, most_steps};
 
 /// A compilation under way. Its end, also by a panic, wakes the threads that wait for it.

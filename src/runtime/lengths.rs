@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::specialisation::Specialisation;
+use super::specialisation::{ServedCalls, Specialisation};
 
 /// The number of calls without a specialisation after which all counts are halved, so that old
 /// calls count less.
@@ -21,8 +21,8 @@ pub(super) struct OtherLengths {
     counts: HashMap<(usize, usize), u64>,
     /// The number of calls since the counts were halved.
     calls: u64,
-    /// The calls that replaced specialisations served from the tape and by kernels.
-    pub(super) replaced_calls: (u64, u64),
+    /// The calls with lengths whose specialisation has been replaced.
+    pub(super) replaced_calls: ServedCalls,
 }
 
 impl OtherLengths {
@@ -52,5 +52,10 @@ impl OtherLengths {
         }
         self.counts.remove(&length);
         Some(least)
+    }
+    /// Adds the calls of a specialisation that has been replaced.
+    pub(super) fn add_replaced(&mut self, ServedCalls { tape, kernels }: ServedCalls) {
+        self.replaced_calls.tape += tape;
+        self.replaced_calls.kernels += kernels;
     }
 }

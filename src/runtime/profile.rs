@@ -114,7 +114,7 @@ pub(super) struct Attempt {
 /// millisecond and ten microseconds.
 const COMPILE_WORK: u64 = 100_000;
 const COMPILE_WORK_PER_STEP: u64 = 2_000;
-/// The time of an event on the tape.
+/// The time of an event on the tape, by which the time of a compilation is expressed as work.
 const EVENT_TIME: Duration = Duration::from_nanos(5);
 /// The number of calls on the tape after which a first kernel is made, however long that takes, and
 /// a second one; each later one waits for twice as many.

@@ -7,9 +7,7 @@ use super::core::Core;
 use super::error::Error;
 use super::options::TapeBuilder;
 use super::report::Report;
-use crate::pipeline::Options;
-use crate::pipeline::Purpose;
-use crate::pipeline::Recording;
+use crate::pipeline::{Options, Purpose, Recording};
 use crate::trace::{Inputs, Site, Var};
 
 /// The entry point: records functions.

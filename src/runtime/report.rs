@@ -3,6 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use super::specialisation::ServedCalls;
 use crate::merge::{Decision, SideExit, TripCounts, UnmergedRegion};
 use crate::phi::{Applied, OpenLoop};
 use crate::pipeline::{Purpose, Refusal};
@@ -215,6 +216,11 @@ pub struct Report {
 
 // Several lengths of input add to one report.
 impl Report {
+    pub(super) fn add_served(&mut self, ServedCalls { tape, kernels }: ServedCalls) {
+        self.tape_calls += tape;
+        self.kernel_calls += kernels;
+    }
+
     /// Adds a reason, once.
     pub(super) fn add_refusal(&mut self, refusal: &Refusal) {
         if !self.refusals.contains(refusal) {

@@ -1,7 +1,7 @@
-//! A specialisation: the calls with one length of input. Merges their paths, has kernels compiled
+//! A specialisation: the calls with one length of input. It merges their paths, has kernels compiled
 //! when they are due, and counts who served.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
@@ -11,11 +11,11 @@ use arc_swap::ArcSwapOption;
 use super::installed::Installed;
 use super::job::Job;
 use super::profile::{ExitReason, KernelExit, Profile};
-use super::report::{DecisionReport, KernelReport, Report, Waiting};
+use super::tracing_detail::{RUNS_PER_TIMED, TracingDetail, is_compared_run, is_timed_run};
 use super::workers;
 use crate::merge::{MergeError, MergeLimits, MergeOutcome};
 use crate::pipeline::{Hotness, Options, Purpose, Recording, Refusal};
-use crate::ssa::{End, Graph, Item, Place, most_steps};
+use crate::ssa::Place;
 use crate::trace::{Detail, Inputs, LongRun, Trace};
 
 pub(super) struct Specialisation {
@@ -25,20 +25,13 @@ pub(super) struct Specialisation {
     kernels: [ArcSwapOption<Installed>; 3],
     profile: Mutex<Profile>,
     compiled: Condvar,
-    pub(super) tape_calls: AtomicU64,
+    tape_calls: AtomicU64,
     /// The number of calls that kernels have served, for each purpose.
     kernel_calls: [Arc<AtomicU64>; 3],
-    fallbacks: AtomicU64,
-    non_finite: AtomicU64,
-    /// The number of further runs of the tape that record marks and places.
-    detailed_runs: AtomicU32,
-    /// The number of exits from kernels since the latest new path; always 0 if profiling is not
-    /// bounded.
-    exits_since_new_path: AtomicU32,
-    /// True if the budget has enough for such a run.
-    may_profile: AtomicBool,
-    /// True if of the untracked runs only those that are timed are recorded.
-    is_idle: AtomicBool,
+    /// The number of side exits from kernels, and of results that were not finite.
+    pub(super) fallbacks: AtomicU64,
+    pub(super) non_finite: AtomicU64,
+    tracing_detail: TracingDetail,
     /// True while a compilation makes the recorded graph: then calls do not wait for the profile.
     is_emitting: AtomicBool,
     /// The number of calls that no longer count as recent.
@@ -47,15 +40,12 @@ pub(super) struct Specialisation {
     profile_bytes: Arc<AtomicUsize>,
 }
 
-/// The number of exits from a kernel without a new path after which only one of as many is merged.
-const EXITS_WITHOUT_NEW_PATH: u32 = 32;
-/// One of so many untracked runs on the tape is timed.
-const RUNS_PER_TIMED: u64 = 16;
-/// The number of runs on the tape that record captures, and the number after each new path.
-const CAPTURED_RUNS: u32 = 8;
-/// The number of runs after these that record marks and places. Later runs are untracked: they
-/// record operations and guards only.
-const MARKED_RUNS: u32 = 64;
+/// The numbers of calls that the tape and kernels served.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ServedCalls {
+    pub(super) tape: u64,
+    pub(super) kernels: u64,
+}
 
 impl Specialisation {
     /// For this length of input; `profile_bytes` counts the bytes of all recorded paths of the
@@ -75,10 +65,7 @@ impl Specialisation {
             kernel_calls: Default::default(),
             fallbacks: AtomicU64::new(0),
             non_finite: AtomicU64::new(0),
-            detailed_runs: AtomicU32::new(CAPTURED_RUNS + MARKED_RUNS),
-            exits_since_new_path: AtomicU32::new(0),
-            may_profile: AtomicBool::new(hotness != Hotness::TapeOnly),
-            is_idle: AtomicBool::new(false),
+            tracing_detail: TracingDetail::new(hotness),
             is_emitting: AtomicBool::new(false),
             old_calls: AtomicU64::new(0),
             profile_bytes,
@@ -112,41 +99,18 @@ impl Specialisation {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The detail that the next run on the tape records. Captures let region instances share
-    /// paths, but cost more than the run itself; marks and places cost as much. So they are
-    /// recorded on paths that may be new: in the first runs, in runs soon after a new path, and
-    /// after a side exit.
-    ///
-    /// The path of an untracked run is not merged; if it is new, later runs are tracked. Without
-    /// budget all runs are untracked.
+    /// The detail that the next run on the tape records.
     pub(super) fn detail(&self) -> Detail {
-        if !self.may_profile.load(Ordering::Relaxed) {
-            return Detail::Untracked;
-        }
-        let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
-        if detailed_runs > MARKED_RUNS || self.has_kernel() && self.expects_new_path() {
-            Detail::Captures
-        } else if detailed_runs > 0 || is_checked(self.tape_calls.load(Ordering::Relaxed)) {
-            Detail::Marks
-        } else {
-            Detail::Untracked
-        }
+        self.tracing_detail.next(self.tape_calls.load(Ordering::Relaxed), || self.has_kernel())
     }
 
     fn has_kernel(&self) -> bool {
         self.kernels.iter().any(|kernel| kernel.load().is_some())
     }
 
-    /// Tests whether the call after an exit from a kernel may take a new path. Often it does not: a
-    /// guard of a closed form rejects inputs on known paths.
-    fn expects_new_path(&self) -> bool {
-        let exits = self.exits_since_new_path.load(Ordering::Relaxed);
-        exits < EXITS_WITHOUT_NEW_PATH || exits.is_multiple_of(EXITS_WITHOUT_NEW_PATH)
-    }
-
     /// Tests whether the time of the next run is taken.
     pub(super) fn times_run(&self) -> bool {
-        self.tape_calls.load(Ordering::Relaxed).is_multiple_of(RUNS_PER_TIMED)
+        is_timed_run(self.tape_calls.load(Ordering::Relaxed))
     }
 
     /// Merges the path of a call that the tape served, after an `exit` if a kernel was tried, and
@@ -159,11 +123,9 @@ impl Specialisation {
         options: &Options,
     ) {
         let before = self.tape_calls.fetch_add(1, Ordering::Relaxed);
-        // Concurrent calls may count as one, which is harmless.
-        let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
-        self.detailed_runs.store(detailed_runs.saturating_sub(1), Ordering::Relaxed);
+        self.tracing_detail.count_run();
         let is_tracked = !trace.is_untracked();
-        let is_idle = self.is_idle.load(Ordering::Relaxed);
+        let is_idle = self.tracing_detail.is_idle();
         if is_idle && !is_tracked && time.is_none() {
             return;
         }
@@ -172,7 +134,7 @@ impl Specialisation {
         let runs = if is_idle && !is_tracked { RUNS_PER_TIMED } else { 1 };
         profile.taped_events += runs * trace.events.len() as u64;
         profile.requested[purpose as usize] = true;
-        profile.budget.earn(trace.events.len(), is_tracked, self.served_calls().1);
+        profile.budget.earn(trace.events.len(), is_tracked, self.served_calls().kernels);
         if let Some(time) = time {
             profile.budget.time_run(trace.events.len(), time);
         }
@@ -181,20 +143,20 @@ impl Specialisation {
         }
         if exit.is_some()
             && options.hotness.is_measured()
-            && (is_tracked || !self.expects_new_path())
+            && (is_tracked || !self.tracing_detail.expects_new_path())
         {
-            self.exits_since_new_path.fetch_add(1, Ordering::Relaxed);
+            self.tracing_detail.count_exit();
         }
         if !is_tracked {
-            if profile.note_untracked(trace) && self.expects_new_path() {
-                self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
+            if profile.note_untracked(trace) && self.tracing_detail.expects_new_path() {
+                self.tracing_detail.track_next_runs();
             }
         } else {
             let path = profile.path(trace);
             path.count += 1;
             // A known path is compared with the graph now and then, to detect functions that
             // depend on hidden state.
-            let is_due = path.count.is_power_of_two() || is_checked(before);
+            let is_due = path.count.is_power_of_two() || is_compared_run(before);
             let work = profile.traces.work_to_add(trace.events.len());
             if is_due && profile.is_open() && profile.budget.credit() >= work {
                 self.merge(&mut profile, (trace, inputs), options);
@@ -205,8 +167,8 @@ impl Specialisation {
                 spend(&mut profile, options, |profile| profile.note_side_exit(trace, exit));
             }
         }
-        self.may_profile.store(profile.may_profile(), Ordering::Relaxed);
-        self.is_idle.store(profile.budget.is_idle() && options.is_timed(), Ordering::Relaxed);
+        let is_idle = profile.budget.is_idle() && options.is_timed();
+        self.tracing_detail.note_budget(profile.may_profile(), is_idle);
         if profile.is_hot(purpose, options) {
             self.start_compiling(profile, options);
         }
@@ -216,8 +178,7 @@ impl Specialisation {
     /// nor brings a compilation nearer, because a kernel would not serve it.
     pub(super) fn record_long(&self, run: &LongRun<'_>, options: &Options) {
         self.tape_calls.fetch_add(1, Ordering::Relaxed);
-        let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
-        self.detailed_runs.store(detailed_runs.saturating_sub(1), Ordering::Relaxed);
+        self.tracing_detail.count_run();
         let Some(mut profile) = self.lock_to_record(options) else { return };
         profile.longest = profile.longest.max(run.events());
         // One place is enough.
@@ -255,8 +216,7 @@ impl Specialisation {
             Ok(MergeOutcome::New { at }) => {
                 profile.add_profiling_inputs(inputs);
                 profile.last_new_path = Some(at);
-                self.exits_since_new_path.store(0, Ordering::Relaxed);
-                self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
+                self.tracing_detail.note_new_path();
             }
             Err(error) => {
                 if matches!(error, MergeError::Divergent { .. }) {
@@ -336,56 +296,6 @@ impl Specialisation {
         refused.map_or(Ok(true), Err)
     }
 
-    /// Adds this specialisation to `report`.
-    pub(super) fn report(&self, report: &mut Report, options: &Options) {
-        let mut profile = self.lock();
-        report.trace_events = report.trace_events.max(profile.longest);
-        report.paths += profile.traces.paths();
-        report.conditions += conditions(profile.traces.compact());
-        let (tape_calls, kernel_calls) = self.served_calls();
-        report.tape_calls += tape_calls;
-        report.kernel_calls += kernel_calls;
-        report.fallbacks += self.fallbacks.load(Ordering::Relaxed);
-        report.non_finite += self.non_finite.load(Ordering::Relaxed);
-        report.last_new_path = profile.last_new_path.clone().or(report.last_new_path.take());
-        profile.refusals.iter().for_each(|refusal| report.add_refusal(refusal));
-        if profile.traces.is_sharing_exhausted() {
-            report.add_refusal(&Refusal::TooManyToShare { limit: options.limits.nodes });
-        }
-        report.last_side_exit = profile.last_side_exit.clone().or(report.last_side_exit.take());
-        report.waiting.extend(Purpose::ALL.into_iter().filter_map(|purpose| {
-            let wait = profile.wait(purpose, options)?;
-            let replaces = profile.attempts[purpose as usize].kernel.is_some();
-            let (active, inactive) = (self.active, self.inactive);
-            Some(Waiting { active, inactive, purpose, replaces, wait })
-        }));
-        for decision in profile.traces.decisions() {
-            let side_exits = profile.side_exits.get(&(decision.at.clone(), decision.op));
-            let side_exits = side_exits.copied().unwrap_or(0);
-            report.add_decision(DecisionReport { decision, side_exits });
-        }
-        profile.traces.loops().into_iter().for_each(|trips| report.add_loop(trips));
-        let traces = &profile.traces;
-        for unmerged in traces.unmerged().iter().chain(traces.state_splits()) {
-            if !report.unmerged.contains(unmerged) {
-                report.unmerged.push(unmerged.clone());
-            }
-        }
-        report.closed_forms.extend(profile.closed_forms.closed.iter().cloned());
-        for open in &profile.closed_forms.open {
-            if !report.open_loops.contains(open) {
-                report.open_loops.push(open.clone());
-            }
-        }
-        for (attempt, installed) in profile.attempts.iter().zip(&self.kernels) {
-            let installed = installed.load();
-            let is_backing_off = installed.as_ref().is_some_and(|one| one.is_backing_off());
-            let kernel = attempt.kernel.clone();
-            report.kernels.extend(kernel.map(|one| KernelReport { is_backing_off, ..one }));
-            attempt.refusal.iter().for_each(|refusal| report.add_refusal(refusal));
-        }
-    }
-
     /// The recorded graph; `None` if nothing has been recorded.
     pub(super) fn recording(&self, options: &Options) -> Result<Option<Recording>, Refusal> {
         let mut profile = self.lock();
@@ -408,14 +318,13 @@ impl Specialisation {
 
     /// The number of calls.
     pub(super) fn calls(&self) -> u64 {
-        let (tape, kernel) = self.served_calls();
-        tape + kernel
+        let ServedCalls { tape, kernels } = self.served_calls();
+        tape + kernels
     }
 
-    /// The numbers of calls that the tape and kernels served.
-    pub(super) fn served_calls(&self) -> (u64, u64) {
+    pub(super) fn served_calls(&self) -> ServedCalls {
         let kernel_calls = self.kernel_calls.iter().map(|calls| calls.load(Ordering::Relaxed));
-        (self.tape_calls.load(Ordering::Relaxed), kernel_calls.sum())
+        ServedCalls { tape: self.tape_calls.load(Ordering::Relaxed), kernels: kernel_calls.sum() }
     }
 
     /// The profile, to record a call; `None` if the call should not wait for it.
@@ -458,18 +367,4 @@ fn spend<T>(profile: &mut Profile, options: &Options, work: impl FnOnce(&mut Pro
         None => profile.budget.spend(done),
     }
     result
-}
-
-/// True if call number `calls` is compared with the graph in any case.
-fn is_checked(calls: u64) -> bool {
-    calls.is_power_of_two()
-}
-
-/// The number of guards and branches of a recorded graph, in all iterations.
-fn conditions(graph: &Graph) -> usize {
-    let guards = most_steps(graph, |item| u64::from(matches!(item, Item::Guard { .. })));
-    // The loops of a recorded graph have no branches.
-    let ends = graph.blocks.values().map(|block| &block.end);
-    let branches = ends.filter(|end| matches!(end, End::Branch { .. })).count();
-    branches.saturating_add(usize::try_from(guards).unwrap_or(usize::MAX))
 }

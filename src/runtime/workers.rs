@@ -1,6 +1,6 @@
-//! The threads that compile: started when there is work, kept while more of it comes. To start one
-//! takes longer than a thousand calls of a small function, and it may begin on the core of the
-//! caller.
+//! The threads that compile. They are started when there is work, and end when there has been none for
+//! a second: starting one takes longer than a thousand calls of a small function, and the system may
+//! run it on the core of the caller first. All recorded functions of the process share them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// The work to do, and the threads.
+/// The work to do, and the number of threads that do it.
 struct Workers {
     queue: VecDeque<Work>,
     /// The number of threads, and of those that wait for work.
@@ -36,7 +36,7 @@ static CHANGED: Condvar = Condvar::new();
 pub(super) fn run(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut workers = lock();
     // Those that wait may have been woken for work that is in the queue.
-    if workers.waiting <= workers.queue.len() && workers.threads < most_threads() {
+    if workers.waiting <= workers.queue.len() && workers.threads < max_threads() {
         let started = thread::Builder::new().name("phigrad-compile".into()).spawn(serve);
         match started {
             Ok(_) => workers.threads += 1,
@@ -71,7 +71,8 @@ fn serve() {
     }
 }
 
-fn most_threads() -> usize {
+/// The largest number of threads: one for each core, up to a limit.
+fn max_threads() -> usize {
     thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS))
 }
 
@@ -101,6 +102,6 @@ mod tests {
         let mut done: Vec<i32> = receiver.iter().collect();
         done.sort_unstable();
         assert_eq!(done, (0..100).collect::<Vec<_>>());
-        assert!(lock().threads <= most_threads());
+        assert!(lock().threads <= max_threads());
     }
 }

@@ -1,7 +1,7 @@
 //! Order statistics of `Var`s without a guard: one path for every order of the numbers.
 //!
-//! A sorting network compares the same positions whatever the numbers are. This is the one of
-//! Batcher's merge exchange (Knuth, The Art of Computer Programming, volume 3, 5.2.2, algorithm M),
+//! A sorting network compares the same positions whatever the numbers are. This is Batcher's merge
+//! exchange (Knuth, The Art of Computer Programming, volume 3, 5.2.2, algorithm M),
 //! which is defined for every length and has about n (log₂ n)² / 4 comparators.
 
 use super::Var;
@@ -45,7 +45,8 @@ impl Var {
         }
     }
 
-    /// The median, without a guard: the number in the middle of the sorted ones, or the mean of both.
+    /// The median, without a guard: the number in the middle of the sorted ones, or the mean of the
+    /// two in the middle.
     /// It is [`Var::quantile`] of 0.5.
     ///
     /// # Examples
@@ -106,13 +107,14 @@ impl Var {
         let (low, weight) = (rank as usize, rank.fract());
         let high = low + usize::from(weight > 0.0);
         let mut sorted = values.to_vec();
-        for Needed { positions: (i, j), low, high } in pruned(values.len(), [low, high]) {
+        for comparator in pruned(values.len(), [low, high]) {
+            let (i, j) = comparator.positions;
             let (a, b) = (sorted[i], sorted[j]);
-            if low {
+            if comparator.needs_min {
                 sorted[i] = a.min(b);
             }
             // Of equal numbers this gives the other one.
-            if high {
+            if comparator.needs_max {
                 sorted[j] = b.max(a);
             }
         }
@@ -128,29 +130,31 @@ impl Var {
     }
 }
 
-/// A comparator, and which of its results are needed.
-struct Needed {
+/// A comparator of which one result may be needed alone.
+struct PrunedComparator {
     positions: (usize, usize),
-    low: bool,
-    high: bool,
+    /// The smaller number is needed, which goes to the first position.
+    needs_min: bool,
+    /// The larger number is needed, which goes to the second position.
+    needs_max: bool,
 }
 
 /// The comparators of the network for `n` numbers on which these ranks depend.
-fn pruned(n: usize, ranks: [usize; 2]) -> Vec<Needed> {
+fn pruned(n: usize, ranks: [usize; 2]) -> Vec<PrunedComparator> {
     let mut is_needed = vec![false; n];
     for rank in ranks {
         is_needed[rank] = true;
     }
-    let mut needed = Vec::new();
+    let mut comparators = Vec::new();
     for positions in network(n).into_iter().rev() {
-        let (low, high) = (is_needed[positions.0], is_needed[positions.1]);
-        if low || high {
+        let (needs_min, needs_max) = (is_needed[positions.0], is_needed[positions.1]);
+        if needs_min || needs_max {
             (is_needed[positions.0], is_needed[positions.1]) = (true, true);
-            needed.push(Needed { positions, low, high });
+            comparators.push(PrunedComparator { positions, needs_min, needs_max });
         }
     }
-    needed.reverse();
-    needed
+    comparators.reverse();
+    comparators
 }
 
 /// The comparators of the network for `n` numbers: pairs of positions, the first of which gets the
@@ -203,9 +207,9 @@ mod tests {
         for n in 1..=9 {
             for rank in 0..n {
                 let other = (rank + 1).min(n - 1);
-                let needed = pruned(n, [rank, other]);
+                let comparators = pruned(n, [rank, other]);
                 for word in 0..1u32 << n {
-                    let found = sorted(word, needed.iter().map(|needed| needed.positions));
+                    let found = sorted(word, comparators.iter().map(|one| one.positions));
                     let zeros = n - word.count_ones() as usize;
                     for rank in [rank, other] {
                         assert_eq!(found >> rank & 1, u32::from(rank >= zeros), "{n}: {word:b}");

@@ -17,14 +17,21 @@ pub type Function = dyn Fn(&[Var]) -> Var + Send + Sync;
 
 /// A program with the point around which it is called and how far from it.
 pub struct Typical {
-    /// Its function.
+    /// Its name.
     pub name: &'static str,
     /// The point.
     pub center: Vec<f64>,
-    /// The distance of each input from it, at most.
+    /// The largest distance of an input from that of the point.
     pub radius: f64,
-    /// The program.
+    /// The function that is recorded.
     pub function: Box<Function>,
+}
+
+impl Typical {
+    /// A program with these parts.
+    pub fn new(name: &'static str, center: &[f64], radius: f64, function: Box<Function>) -> Self {
+        Typical { name, center: center.to_vec(), radius, function }
+    }
 }
 
 /// All of them, always with the same data.
@@ -37,12 +44,7 @@ pub fn programs() -> Vec<Typical> {
     let (gaps, curves, points) = (table(25, 2), table(2, 12), table(30, 2));
     let (measured, pairs) = (table(1, 50), table(40, 2));
     let (observed, demands) = (table(1, 30), table(1, 52));
-    let of = |name, center: &[f64], radius, function| Typical {
-        name,
-        center: center.to_vec(),
-        radius,
-        function,
-    };
+    let of = Typical::new;
     vec![
         of("barrier option", &[1.0, 0.4, 0.05, 1.0, 1.3], 0.1, {
             Box::new(move |x| barrier_option(x, &draws))

@@ -20,7 +20,7 @@ impl Walker {
         let (known, hint) = (self.is_known(&assign.right), self.hint(&assign.right));
         let from = hint::names(&assign.right);
         let from = from.and_then(|names| names.iter().map(|name| self.find(name)).collect());
-        let is_small = hint::is_small(&assign.right, hint::BEGIN);
+        let is_small = hint::is_small(&assign.right, hint::MAX_BEGIN);
         let is_scrambled = hint::is_scrambled(&assign.right);
         let diverges = crate::shape::diverges(&assign.right);
         let target = self.tracked(&assign.left).map(|(_, variable)| variable);
@@ -112,7 +112,7 @@ impl Walker {
     /// Walks through `v += e` and the like.
     pub(super) fn operator_assignment(&mut self, expr: &mut Expr) {
         let Expr::Binary(binary) = expr else { return };
-        let is_small = hint::is_small(&binary.right, hint::STEP);
+        let is_small = hint::is_small(&binary.right, hint::MAX_STEP);
         let names = hint::names(&binary.right);
         let from = names.and_then(|names| names.iter().map(|name| self.find(name)).collect());
         self.expr(&mut binary.right);
@@ -134,9 +134,7 @@ impl Walker {
             let call = match binary.op {
                 BinOp::AddAssign(_) => self.adding(variable, false),
                 BinOp::SubAssign(_) => self.adding(variable, true),
-                _ => {
-                    quote!(changed())
-                }
+                _ => quote!(changed()),
             };
             let call = track(&name, variable, &call);
             *expr = Expr::Verbatim(quote!({ #expr; #call; }));
@@ -220,7 +218,6 @@ impl Walker {
             let compared = mem::replace(&mut self.is_compared, is_own);
             self.any(operand, true);
             self.is_compared = compared;
-            if is_own {}
         }
         self.is_pending = true;
         let (span, shadow) = (Span::mixed_site(), shadow(target));

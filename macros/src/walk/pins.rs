@@ -107,8 +107,7 @@ impl Walker {
     }
 
     /// The statements that pin what a macro reads.
-    pub(super) fn pins_of(&self, pins: Vec<Variable>) -> Vec<TokenStream> {
-        let mut pins = pins;
+    pub(super) fn pins_of(&self, mut pins: Vec<Variable>) -> Vec<TokenStream> {
         pins.sort_unstable();
         pins.dedup();
         let pin = |variable: Variable| {
@@ -146,6 +145,11 @@ impl Walker {
         }
         let span = Span::mixed_site();
         let named = |name: &str| format_ident!("{name}", span = span);
+        let with_known = |name: &Ident, variable: Variable, comparison: &str, known: &Expr| {
+            let op = named(comparison);
+            let call = quote_spanned!(span=> compare(::phigrad::flow::Comparison::#op, &(#known)));
+            Some(track(name, variable, &call))
+        };
         let call = match (&sides, integers) {
             ([Some((name, variable)), Some((other, shadow))], [true, true]) => {
                 let (op, shadow) = (named(names[0]), self::shadow(*shadow));
@@ -155,16 +159,10 @@ impl Walker {
                 Some(track(name, *variable, &call))
             }
             ([Some((name, variable)), None], [true, _]) if self.is_known_twice(&original.right) => {
-                let (op, other) = (named(names[0]), &binary.right);
-                let call =
-                    quote_spanned!(span=> compare(::phigrad::flow::Comparison::#op, &(#other)));
-                Some(track(name, *variable, &call))
+                with_known(name, *variable, names[0], &binary.right)
             }
             ([None, Some((name, variable))], [_, true]) if self.is_known_twice(&original.left) => {
-                let (op, other) = (named(names[1]), &binary.left);
-                let call =
-                    quote_spanned!(span=> compare(::phigrad::flow::Comparison::#op, &(#other)));
-                Some(track(name, *variable, &call))
+                with_known(name, *variable, names[1], &binary.left)
             }
             _ => None,
         };

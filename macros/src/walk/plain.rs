@@ -1,5 +1,5 @@
-//! Tracked variables: those that may be plain, and of which each use can be rewritten. Generated
-//! code keeps a shadow of each (`phigrad::flow::Shadow`).
+//! Tracked variables: those that may have a plain type (`phigrad::flow::Plain`) and of which each use
+//! can be rewritten. Generated code keeps a shadow of each (`phigrad::flow::Shadow`).
 //!
 //! The first walk finds them: a mention refuses its variable unless it is one of the uses below.
 //! The second walk rewrites the uses.
@@ -92,7 +92,7 @@ impl Walker {
         self.log.is_tracked(variable).then(|| (name.clone(), variable))
     }
 
-    /// Tests whether `tokens` name a tracked variable.
+    /// The tracked variables that `tokens` name.
     pub(super) fn names_tracked(&self, tokens: TokenStream) -> Vec<Variable> {
         let names = tokens::idents(tokens);
         let mut found: Vec<Variable> = names
@@ -148,11 +148,8 @@ impl Walker {
         match (pattern, init) {
             (Pat::Ident(PatIdent { by_ref: None, subpat: None, ident, .. }), _) => {
                 let known = init.map(|init| (self.hint(init), self.holds_vars(init)));
-                let is_small = init.is_some_and(|init| hint::is_small(init, hint::BEGIN));
                 self.set_hint(ident, first, false, known.unwrap_or_default());
-                if let Some(variable) = self.find(ident).filter(|&variable| variable >= first) {
-                    self.log.bindings[variable].is_small |= is_small;
-                }
+                self.note_small(ident, first, init);
             }
             (Pat::Tuple(pair), Some(Expr::Tuple(values))) => {
                 for (pattern, init) in pair.elems.iter().zip(&values.elems) {
@@ -168,13 +165,18 @@ impl Walker {
                 if let Pat::Ident(PatIdent { by_ref: None, ident, .. }) = &*typed.pat {
                     let vars = hint::is_vars(&typed.ty);
                     self.set_hint(ident, first, true, (hint::of_type(&typed.ty), vars));
-                    let is_small = init.is_some_and(|init| hint::is_small(init, hint::BEGIN));
-                    if let Some(variable) = self.find(ident).filter(|&variable| variable >= first) {
-                        self.log.bindings[variable].is_small |= is_small;
-                    }
+                    self.note_small(ident, first, init);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Notes whether the new variable `name` begins with a small number.
+    fn note_small(&mut self, name: &Ident, first: Variable, init: Option<&Expr>) {
+        let is_small = init.is_some_and(|init| hint::is_small(init, hint::MAX_BEGIN));
+        if let Some(variable) = self.find(name).filter(|&variable| variable >= first) {
+            self.log.bindings[variable].is_small |= is_small;
         }
     }
 
@@ -208,7 +210,8 @@ impl Walker {
         shadows.collect()
     }
 
-    /// The names that determine how often a loop runs, if they are all in its condition or iterator.
+    /// The variables that determine how often a loop runs, if its condition or iterator names them
+    /// all.
     pub(super) fn bound(&self, expr: &Expr) -> Option<Vec<Variable>> {
         let names = match expr {
             Expr::Binary(binary) if crate::types::is_question(&binary.op) => {
@@ -224,8 +227,8 @@ impl Walker {
             Expr::Reference(reference) => hint::names(&reference.expr)?,
             _ => hint::names(expr)?,
         };
-        let is_constant = |name: &&Ident| self.find(name).is_some();
-        names.iter().filter(is_constant).map(|name| self.find(name)).collect()
+        // Other names are those of constants.
+        Some(names.iter().filter_map(|name| self.find(name)).collect())
     }
 
     fn set_hint(

@@ -7,12 +7,7 @@ use crate::typical::Typical;
 
 /// All of them.
 pub fn programs() -> Vec<Typical> {
-    let of = |name, center: &[f64], radius: f64, function| Typical {
-        name,
-        center: center.to_vec(),
-        radius,
-        function,
-    };
+    let of = Typical::new;
     vec![
         of("thermostat", &[1.0, 0.5, 1.5], 0.5, Box::new(thermostat)),
         of("mean above", &[0.5; 3], 0.5, Box::new(mean_above)),

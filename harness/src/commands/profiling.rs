@@ -1,5 +1,5 @@
-//! `learning`: the mean time of a call in windows of 1,000 calls, against a bare run of the tape on
-//! the same inputs. Both take turns, so that noise of the machine hits them alike.
+//! `profiling`: the mean time of a call in windows of 1,000 calls, against an untracked run of the
+//! tape on the same inputs. Both take turns, so that noise of the machine hits them alike.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -12,11 +12,11 @@ use phigrad::internals::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
 use phigrad::{Report, Tape, Var};
 use serde::Serialize;
 
-use crate::cases;
-use crate::cli::LearningArgs;
+use crate::cli::ProfilingArgs;
 use crate::compiled::failed;
 use crate::error::Error;
 use crate::json::JsonFile;
+use crate::many_paths;
 use crate::progress;
 use crate::table::{number, write_table};
 use crate::typical::{self, Typical};
@@ -35,11 +35,11 @@ const REPETITIONS: usize = 3;
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     program: &'static str,
-    /// A bare run of the tape.
+    /// The mean time of an untracked run of the tape.
     tape_ns: f64,
-    /// The largest mean time of a call in a window, in bare runs.
+    /// The largest mean time of a call in a window, divided by that of an untracked run.
     worst: f64,
-    /// The same in the last window.
+    /// The same ratio in the last window.
     last: f64,
     /// The share of calls 1,000 to 2,000 that kernels served.
     kernel_share: f64,
@@ -50,13 +50,13 @@ struct Row {
 }
 
 /// Measures all programs whose names start as asked.
-pub fn learning(args: &LearningArgs, out: &mut dyn Write) -> Result<(), Error> {
+pub fn profiling(args: &ProfilingArgs, out: &mut dyn Write) -> Result<(), Error> {
     let json = args.json.as_deref().map(JsonFile::open).transpose()?;
     let is_named = |program: &Typical| match &args.only {
         Some(name) => program.name.to_lowercase().starts_with(&name.to_lowercase()),
         None => true,
     };
-    let all = cases::programs().into_iter().chain(typical::programs());
+    let all = many_paths::programs().into_iter().chain(typical::programs());
     let programs: Vec<Typical> = all.filter(is_named).collect();
     let bar = progress::bar(programs.len() as u64);
     let mut rows = Vec::with_capacity(programs.len());
@@ -106,12 +106,12 @@ fn measure(
         let function = Arc::clone(&function);
         Tape::record(move |x: &[Var]| function(x))
     };
-    let mut bare = Bare::default();
+    let mut tape = UntrackedTape::default();
     let mut random = Random::new(7);
     let mut point =
         || -> Vec<f64> { center.iter().map(|x| x + radius * random.uniform(-1.0, 1.0)).collect() };
     let mut gradient = vec![0.0; center.len()];
-    // The times of calls and of bare runs.
+    // The times of calls and of untracked runs.
     let (mut blocks, count) = (Vec::new(), (calls / BLOCK).max(2 * WINDOW));
     // A report shares pending paths, so it is taken where it is needed only.
     let ends = [WINDOW, 2 * WINDOW, count - WINDOW, count];
@@ -125,7 +125,7 @@ fn measure(
         }
         let called = start.elapsed();
         let start = Instant::now();
-        points.iter().for_each(|x| bare.run(&*function, black_box(x)));
+        points.iter().for_each(|x| tape.run(&*function, black_box(x)));
         blocks.push((called, start.elapsed()));
         for (end, served) in ends.iter().zip(&mut served) {
             if *end == block {
@@ -134,13 +134,13 @@ fn measure(
         }
     }
     let times = |window: &[(Duration, Duration)]| {
-        window.iter().fold((0.0, 0.0), |(calls, bare), block| {
-            (calls + block.0.as_secs_f64(), bare + block.1.as_secs_f64())
+        window.iter().fold((0.0, 0.0), |(calls, runs), block| {
+            (calls + block.0.as_secs_f64(), runs + block.1.as_secs_f64())
         })
     };
     let ratio = |window: &[(Duration, Duration)]| {
-        let (calls, bare) = times(window);
-        calls / bare
+        let (calls, runs) = times(window);
+        calls / runs
     };
     let share = |from: u64, to: u64| (to - from) as f64 / (WINDOW * BLOCK) as f64;
     let worst = blocks[FIRST..].windows(WINDOW).map(ratio).fold(0.0, f64::max);
@@ -159,12 +159,12 @@ fn measure(
 
 /// Runs of the tape that are not merged.
 #[derive(Default)]
-struct Bare {
+struct UntrackedTape {
     tracer: Tracer,
     adjoints: Adjoints,
 }
 
-impl Bare {
+impl UntrackedTape {
     fn run(&mut self, function: &typical::Function, x: &[f64]) {
         self.tracer.detail(Detail::Untracked);
         let inputs = Inputs { active: x, inactive: &[] };

@@ -1,0 +1,110 @@
+//! The tracing detail: what the next runs on the tape record besides operations and guards, and
+//! whether they are timed.
+//!
+//! Captures let region instances share paths, but cost more than the run itself; marks and places
+//! cost as much. So they are recorded on paths that may be new: in the first runs, in runs soon after
+//! a new path, and after a side exit. The path of an untracked run is not merged; if it is new, later
+//! runs are tracked. Without budget all runs are untracked.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::pipeline::Hotness;
+use crate::trace::Detail;
+
+/// The number of exits from a kernel without a new path after which only one of as many is merged.
+const EXITS_WITHOUT_NEW_PATH: u32 = 32;
+/// One of so many untracked runs on the tape is timed.
+pub(super) const RUNS_PER_TIMED: u64 = 16;
+/// The number of runs on the tape that record captures, and the number after each new path.
+const CAPTURED_RUNS: u32 = 8;
+/// The number of runs after these that record marks and places.
+const MARKED_RUNS: u32 = 64;
+
+/// The tracing detail of one specialisation. Concurrent calls may count as one, which is harmless.
+pub(super) struct TracingDetail {
+    /// The number of further runs on the tape that record marks and places.
+    detailed_runs: AtomicU32,
+    /// The number of exits from kernels since the latest new path; always 0 if profiling is not
+    /// bounded.
+    exits_since_new_path: AtomicU32,
+    /// True if the budget has enough for such a run.
+    may_profile: AtomicBool,
+    /// True if of the untracked runs only those that are timed are recorded.
+    is_idle: AtomicBool,
+}
+
+impl TracingDetail {
+    pub(super) fn new(hotness: Hotness) -> Self {
+        TracingDetail {
+            detailed_runs: AtomicU32::new(CAPTURED_RUNS + MARKED_RUNS),
+            exits_since_new_path: AtomicU32::new(0),
+            may_profile: AtomicBool::new(hotness != Hotness::TapeOnly),
+            is_idle: AtomicBool::new(false),
+        }
+    }
+
+    /// The detail that the next run records, after `runs` earlier ones.
+    pub(super) fn next(&self, runs: u64, has_kernel: impl FnOnce() -> bool) -> Detail {
+        if !self.may_profile.load(Ordering::Relaxed) {
+            return Detail::Untracked;
+        }
+        let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
+        if detailed_runs > MARKED_RUNS || has_kernel() && self.expects_new_path() {
+            Detail::Captures
+        } else if detailed_runs > 0 || is_compared_run(runs) {
+            Detail::Marks
+        } else {
+            Detail::Untracked
+        }
+    }
+
+    /// Tests whether the call after an exit from a kernel may take a new path. Often it does not: a
+    /// guard of a closed form rejects inputs on known paths.
+    pub(super) fn expects_new_path(&self) -> bool {
+        let exits = self.exits_since_new_path.load(Ordering::Relaxed);
+        exits < EXITS_WITHOUT_NEW_PATH || exits.is_multiple_of(EXITS_WITHOUT_NEW_PATH)
+    }
+
+    /// Tests whether of the untracked runs only those that are timed are recorded.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_idle.load(Ordering::Relaxed)
+    }
+
+    /// Counts a run.
+    pub(super) fn count_run(&self) {
+        let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
+        self.detailed_runs.store(detailed_runs.saturating_sub(1), Ordering::Relaxed);
+    }
+
+    /// Counts an exit from a kernel.
+    pub(super) fn count_exit(&self) {
+        self.exits_since_new_path.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that a new path was merged: others may follow soon.
+    pub(super) fn note_new_path(&self) {
+        self.exits_since_new_path.store(0, Ordering::Relaxed);
+        self.track_next_runs();
+    }
+
+    /// Has the next runs tracked.
+    pub(super) fn track_next_runs(&self) {
+        self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
+    }
+
+    /// Notes what the budget allows, and whether profiling has been of no use for long.
+    pub(super) fn note_budget(&self, may_profile: bool, is_idle: bool) {
+        self.may_profile.store(may_profile, Ordering::Relaxed);
+        self.is_idle.store(is_idle, Ordering::Relaxed);
+    }
+}
+
+/// Tests whether the run after `runs` others is timed if it is untracked.
+pub(super) fn is_timed_run(runs: u64) -> bool {
+    runs.is_multiple_of(RUNS_PER_TIMED)
+}
+
+/// Tests whether the run after `runs` others is compared with the graph in any case.
+pub(super) fn is_compared_run(runs: u64) -> bool {
+    runs.is_power_of_two()
+}
