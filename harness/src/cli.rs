@@ -33,7 +33,7 @@ pub enum Command {
     /// Count how many calls at perturbed points a kernel knows after a few profiling runs.
     Coverage(CoverageArgs),
     /// Measure calls against untracked runs of the tape while paths are merged.
-    Profiling(ProfilingArgs),
+    Learning(LearningArgs),
     /// Measure what compiling costs on straight-line programs of growing length.
     Scaling(ScalingArgs),
     /// Measure what simplification costs, and what formulas gain by it.
@@ -69,9 +69,9 @@ pub struct BenefitArgs {
     pub json: Option<PathBuf>,
 }
 
-/// Arguments of `profiling`.
+/// Arguments of `learning`.
 #[derive(Debug, Args)]
-pub struct ProfilingArgs {
+pub struct LearningArgs {
     /// Only programs whose names start so.
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,

@@ -5,7 +5,7 @@
 //! programs, `verify` and `measure` treat one of them, `straight_line` makes
 //! programs of any length for the commands `scaling` and `soi`, and `typical` programs
 //! that branch for `coverage`, `many_paths` those with many paths for
-//! `profiling`.
+//! `learning`.
 
 mod accuracy;
 mod cli;

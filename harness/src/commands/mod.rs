@@ -5,7 +5,7 @@ mod check;
 mod choices;
 mod closed;
 mod coverage;
-mod profiling;
+mod learning;
 mod run;
 mod scaling;
 pub mod simplify;
@@ -26,7 +26,7 @@ pub fn execute(cli: &Cli, out: &mut dyn Write) -> Result<(), Error> {
         Command::Choices(args) => choices::choices(args, out),
         Command::Closed(args) => closed::closed(args, out),
         Command::Coverage(args) => coverage::coverage(args, out),
-        Command::Profiling(args) => profiling::profiling(args, out),
+        Command::Learning(args) => learning::learning(args, out),
         Command::Scaling(args) => scaling::scaling(args, out),
         Command::Simplify(args) => simplify::simplification(args, out),
         Command::Soi(args) => soi::soi(args, out),

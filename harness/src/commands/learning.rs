@@ -1,4 +1,4 @@
-//! `profiling`: the mean time of a call in windows of 1,000 calls, against an untracked run of the
+//! `learning`: the mean time of a call in windows of 1,000 calls, against an untracked run of the
 //! tape on the same inputs. Both take turns, so that noise of the machine hits them alike.
 
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use phigrad::internals::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
 use phigrad::{Report, Tape, Var};
 use serde::Serialize;
 
-use crate::cli::ProfilingArgs;
+use crate::cli::LearningArgs;
 use crate::compiled::failed;
 use crate::error::Error;
 use crate::json::JsonFile;
@@ -50,7 +50,7 @@ struct Row {
 }
 
 /// Measures all programs whose names start as asked.
-pub fn profiling(args: &ProfilingArgs, out: &mut dyn Write) -> Result<(), Error> {
+pub fn learning(args: &LearningArgs, out: &mut dyn Write) -> Result<(), Error> {
     let json = args.json.as_deref().map(JsonFile::open).transpose()?;
     let is_named = |program: &Typical| match &args.only {
         Some(name) => program.name.to_lowercase().starts_with(&name.to_lowercase()),
