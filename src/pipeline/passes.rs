@@ -10,7 +10,7 @@ use super::loop_forms::{
     close_loops, closed_forms, expand_short_loops, rolled_in_order, with_loops,
 };
 use super::{LoopForm, Numerics, Options, Purpose, Refusal, Tier};
-use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
+use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, tangent};
 use crate::jit::{Allocator, Kernel, MAX_WORDS, saved_words, schedule_with_profile};
 use crate::loops::{RerollLimits, hoist};
 use crate::phi::{Applied, Closed, OpenLoop, simplify_branches};
@@ -161,7 +161,7 @@ struct KernelState<'a> {
 
 impl KernelState<'_> {
     fn has_gradient(&self) -> bool {
-        self.purpose != Purpose::Value
+        self.purpose.is_swept()
     }
 
     fn is_optimised(&self) -> bool {
@@ -181,8 +181,8 @@ impl KernelState<'_> {
 
     fn wanted(&self) -> Wanted {
         match self.purpose {
-            Purpose::Value | Purpose::Gradient => Wanted::Gradient,
             Purpose::ValueAndGradient => Wanted::GradientAndValue,
+            _ => Wanted::Gradient,
         }
     }
 }
@@ -203,13 +203,32 @@ pub(crate) struct Coarsened {
 }
 
 /// A recorded graph with its loops, which all tiers share.
-pub(crate) struct Rolled<'a> {
-    recorded: &'a Graph,
+pub(crate) struct Rolled {
+    recorded: Arc<Graph>,
     graph: Graph,
 }
 
+impl Rolled {
+    /// The derivative along a direction.
+    pub(crate) fn tangent(&self, options: &Options) -> Result<Rolled, Refusal> {
+        let folding = match options.numerics {
+            Numerics::Exact => Folding::Exact,
+            Numerics::Real => Folding::Real,
+        };
+        let derivative = |graph: &Graph| -> Result<Graph, Refusal> {
+            let graph = tangent(graph).ok_or(Refusal::Panicked)?;
+            check("tangent", &graph);
+            Ok(simplify(&graph, folding))
+        };
+        Ok(Rolled {
+            recorded: Arc::new(derivative(&self.recorded)?),
+            graph: derivative(&self.graph)?,
+        })
+    }
+}
+
 /// Finds the loops of `recorded`.
-pub(crate) fn rolled<'a>(recorded: &'a Graph, options: &Options) -> Result<Rolled<'a>, Refusal> {
+pub(crate) fn rolled(recorded: &Arc<Graph>, options: &Options) -> Result<Rolled, Refusal> {
     check("recording", recorded);
     let graph = match (options.numerics, options.tuning.loop_form) {
         // The sweep must add up what the tape adds up, so equal nodes are shared only after it.
@@ -217,7 +236,7 @@ pub(crate) fn rolled<'a>(recorded: &'a Graph, options: &Options) -> Result<Rolle
         (Numerics::Real, Some(LoopForm::Unrolled)) => simplify(recorded, Folding::Real),
         (Numerics::Real, _) => with_loops(recorded, RerollLimits::DEFAULT),
     };
-    Ok(Rolled { recorded, graph })
+    Ok(Rolled { recorded: Arc::clone(recorded), graph })
 }
 
 /// The graph that all kernels of a tier are made from.
@@ -233,11 +252,7 @@ pub(crate) struct Primal {
 }
 
 /// Makes the primal graph of `rolled` for `tier`.
-pub(crate) fn primal(
-    rolled: &Rolled<'_>,
-    tier: Tier,
-    options: &Options,
-) -> Result<Primal, Refusal> {
+pub(crate) fn primal(rolled: &Rolled, tier: Tier, options: &Options) -> Result<Primal, Refusal> {
     let primal = match options.numerics {
         Numerics::Exact => {
             let graph = join_leaves(rolled.graph.clone());
@@ -249,8 +264,8 @@ pub(crate) fn primal(
     Ok(primal)
 }
 
-fn real_primal(rolled: &Rolled<'_>, tier: Tier, options: &Options) -> Primal {
-    let (passes, recorded) = (primal_passes(), rolled.recorded);
+fn real_primal(rolled: &Rolled, tier: Tier, options: &Options) -> Primal {
+    let (passes, recorded) = (primal_passes(), &*rolled.recorded);
     let mut state = PrimalState::new(recorded, tier, options, options.tuning.loop_form);
     let graph = run(&passes, rolled.graph.clone(), &mut state);
     // The graph for values continues with the pass after the closed forms.
@@ -269,7 +284,7 @@ pub(crate) fn coarsen(
     options: &Options,
     profiling_inputs: &[Arc<[f64]>],
 ) -> Result<Coarsened, Refusal> {
-    let values = primal.values.as_ref().filter(|_| purpose == Purpose::Value);
+    let values = primal.values.as_ref().filter(|_| !purpose.is_swept());
     let mut checkpointed = Checkpointed::new(values.unwrap_or(&primal.graph));
     let tier = primal.tier;
     // A limit beyond the largest buffer has no effect.
@@ -300,7 +315,7 @@ pub(crate) fn coarsen(
             });
         }
         // Checkpoints save memory in reverse sweeps only.
-        let less = checkpoint(&checkpointed).filter(|_| purpose != Purpose::Value);
+        let less = checkpoint(&checkpointed).filter(|_| purpose.is_swept());
         let is_in_order = |less: &Checkpointed| {
             options.numerics == Numerics::Real || reordered(&less.graph).is_empty()
         };

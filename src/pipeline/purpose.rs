@@ -1,7 +1,7 @@
-//! The purpose of a kernel: value, gradient or both.
+//! The purpose of a kernel: value, gradient, both, or a derivative along a direction.
 
 /// The results of a kernel. A hot function gets a kernel for each purpose that it is called
-/// for; `compile` makes all three.
+/// for; `compile` makes those for value, gradient and both in any case.
 ///
 /// # Examples
 ///
@@ -25,6 +25,10 @@ pub enum Purpose {
     Gradient,
     /// Both.
     ValueAndGradient,
+    /// The derivative along a direction.
+    DirectionalDerivative,
+    /// The derivative of the gradient along a direction: the Hessian times the direction.
+    HessianProduct,
 }
 
 impl core::fmt::Display for Purpose {
@@ -33,11 +37,30 @@ impl core::fmt::Display for Purpose {
             Purpose::Value => "value",
             Purpose::Gradient => "gradient",
             Purpose::ValueAndGradient => "value and gradient",
+            Purpose::DirectionalDerivative => "directional derivative",
+            Purpose::HessianProduct => "Hessian product",
         })
     }
 }
 
 impl Purpose {
-    pub(crate) const ALL: [Purpose; 3] =
-        [Purpose::Value, Purpose::Gradient, Purpose::ValueAndGradient];
+    pub(crate) const COUNT: usize = Purpose::ALL.len();
+
+    pub(crate) const ALL: [Purpose; 5] = [
+        Purpose::Value,
+        Purpose::Gradient,
+        Purpose::ValueAndGradient,
+        Purpose::DirectionalDerivative,
+        Purpose::HessianProduct,
+    ];
+
+    /// Tests whether there is a direction: a further inactive input for each active one.
+    pub(crate) fn has_direction(self) -> bool {
+        matches!(self, Purpose::DirectionalDerivative | Purpose::HessianProduct)
+    }
+
+    /// Tests whether there is a reverse sweep, with a result for each active input.
+    pub(crate) fn is_swept(self) -> bool {
+        !matches!(self, Purpose::Value | Purpose::DirectionalDerivative)
+    }
 }

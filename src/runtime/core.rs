@@ -17,7 +17,10 @@ use super::report::Report;
 use super::specialisation::Specialisation;
 use crate::jit::{Kernel, RunError};
 use crate::pipeline::{Limits, Numerics, Options, Purpose, Recording, Refusal};
-use crate::trace::{Adjoints, Detail, Inputs, Run, RunLimits, Site, Tracer, Var, sweep};
+use crate::trace::{
+    Adjoints, Detail, Inputs, Run, RunLimits, Site, Tangents, TraceError, Tracer, Var,
+    push_forward, sweep, sweep_tangents,
+};
 
 /// All of a recorded function but the function itself.
 pub(super) struct Core {
@@ -40,6 +43,22 @@ pub(super) struct Core {
 struct Workspace {
     tracer: Tracer,
     adjoints: Adjoints,
+    tangents: Tangents,
+}
+
+/// What a call asks for.
+#[derive(Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub(super) purpose: Purpose,
+    /// The direction, if the purpose has one: a number for each active input.
+    pub(super) direction: &'a [f64],
+}
+
+impl From<Purpose> for Request<'_> {
+    /// A request without direction.
+    fn from(purpose: Purpose) -> Self {
+        Request { purpose, direction: &[] }
+    }
 }
 
 /// The buffers of one kernel call.
@@ -47,13 +66,20 @@ struct Workspace {
 struct Buffers {
     scratch: Vec<f64>,
     outputs: Vec<f64>,
+    /// Inactive inputs and direction.
+    inactive: Vec<f64>,
+}
+
+impl Buffers {
+    const fn new() -> Self {
+        Buffers { scratch: Vec::new(), outputs: Vec::new(), inactive: Vec::new() }
+    }
 }
 
 thread_local! {
     /// The buffers of the latest call, for their memory. Kernels run no user
     /// code, so one pair for each thread is enough.
-    static BUFFERS: Cell<Buffers> =
-        const { Cell::new(Buffers { scratch: Vec::new(), outputs: Vec::new() }) };
+    static BUFFERS: Cell<Buffers> = const { Cell::new(Buffers::new()) };
 }
 
 impl Core {
@@ -75,23 +101,25 @@ impl Core {
         &self,
         f: impl Fn(&[Var], &[Var]) -> Var,
         inputs: Inputs<'_>,
-        purpose: Purpose,
+        request: Request<'_>,
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
-        if purpose != Purpose::Value && gradient.len() != inputs.active.len() {
-            let (expected, found) = (inputs.active.len(), gradient.len());
-            return Err(Kind::Shape { expected, found }.into());
+        if request.purpose.is_swept() {
+            Error::check_length(inputs.active.len(), gradient.len())?;
+        }
+        if request.purpose.has_direction() {
+            Error::check_length(inputs.active.len(), request.direction.len())?;
         }
         let mut exit = None;
         if let Some(specialisation) = find(&self.specialisations.load(), inputs) {
-            match run_kernel(specialisation, inputs, purpose, gradient) {
+            match run_kernel(specialisation, inputs, request, gradient) {
                 Some(Ok(Served { value, call, time: None }))
                     if !self.options.audit.includes(call) =>
                 {
                     return Ok(value);
                 }
                 Some(Ok(served)) => {
-                    return self.repeat(f, (specialisation, served), inputs, purpose, gradient);
+                    return self.repeat(f, (specialisation, served), inputs, request, gradient);
                 }
                 Some(Err(kernel_exit)) => {
                     specialisation.fell_back(kernel_exit);
@@ -100,7 +128,7 @@ impl Core {
                 None => {}
             }
         }
-        self.call_tape(f, inputs, purpose, exit, gradient)
+        self.call_tape(f, inputs, request, exit, gradient)
     }
 
     #[inline(never)]
@@ -108,7 +136,7 @@ impl Core {
         &self,
         f: impl Fn(&[Var], &[Var]) -> Var,
         inputs: Inputs<'_>,
-        purpose: Purpose,
+        request: Request<'_>,
         exit: Option<KernelExit>,
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
@@ -119,10 +147,15 @@ impl Core {
             && detail == Detail::Untracked
             && specialisation.as_ref().is_some_and(|one| one.times_run());
         let start = is_timed.then(Instant::now);
-        self.on_tape(f, inputs, purpose, detail, gradient, |run| match (run, &specialisation) {
+        self.on_tape(f, inputs, request, detail, gradient, |run| match (run, &specialisation) {
             (Run::Whole(trace), Some(specialisation)) => {
                 let time = start.map(|start| start.elapsed());
-                specialisation.record((trace, inputs), purpose, (exit, time), &self.options);
+                specialisation.record(
+                    (trace, inputs),
+                    request.purpose,
+                    (exit, time),
+                    &self.options,
+                );
             }
             (Run::Long(run), Some(specialisation)) => {
                 specialisation.record_long(run, &self.options);
@@ -141,14 +174,14 @@ impl Core {
         f: impl Fn(&[Var], &[Var]) -> Var,
         (specialisation, served): (&Specialisation, Served),
         inputs: Inputs<'_>,
-        purpose: Purpose,
+        request: Request<'_>,
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
         let is_audited = self.options.audit.includes(served.call);
         let detail = if is_audited { Detail::Marks } else { Detail::Untracked };
         let start = Instant::now();
-        self.on_tape(f, inputs, purpose, detail, gradient, |run| {
-            let installed = specialisation.kernel(purpose);
+        self.on_tape(f, inputs, request, detail, gradient, |run| {
+            let installed = specialisation.kernel(request.purpose);
             let Some(installed) = installed.as_deref() else { return };
             match (run, served.time) {
                 // A long run is not kept to be compared.
@@ -164,7 +197,8 @@ impl Core {
         })
     }
 
-    /// Runs `f` on the tape with this detail, and `then`; returns the value.
+    /// Runs `f` on the tape with this detail, and `then`; returns the value, or the derivative along
+    /// the direction if there is one.
     ///
     /// The buffers are kept for later calls if the whole run fits into them: those of a long run
     /// may be much larger.
@@ -172,13 +206,13 @@ impl Core {
         &self,
         f: impl Fn(&[Var], &[Var]) -> Var,
         inputs: Inputs<'_>,
-        purpose: Purpose,
+        request: Request<'_>,
         detail: Detail,
         gradient: &mut [f64],
         then: impl FnOnce(&Run<'_>),
     ) -> Result<f64, Error> {
         let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
-        let Workspace { tracer, adjoints } = &mut workspace;
+        let Workspace { tracer, adjoints, tangents } = &mut workspace;
         // Marks change the order in which adjoints are added up, so with exact numerics they are
         // always recorded.
         tracer.detail(match self.options.numerics {
@@ -186,20 +220,39 @@ impl Core {
             Numerics::Real => detail,
         });
         let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
+        let Request { purpose, direction } = request;
         let limits = RunLimits { whole, call, is_swept: purpose != Purpose::Value };
         let mut run =
             tracer.run_within(&f, inputs, limits, self.created_at).map_err(Kind::Trace)?;
-        if limits.is_swept {
-            gradient.copy_from_slice(match &mut run {
-                Run::Whole(trace) => sweep(trace, adjoints),
-                Run::Long(run) => run.sweep(&f, adjoints).map_err(Kind::Trace)?,
-            });
-        }
-        then(&run);
-        let (value, is_whole) = match &run {
-            Run::Whole(trace) => (trace.value(), true),
-            Run::Long(run) => (run.value(), false),
+        let value = match &mut run {
+            Run::Whole(trace) if purpose.has_direction() => {
+                push_forward(trace, direction, tangents);
+                let derivative = tangents.of(trace.output);
+                if purpose.is_swept() {
+                    let products = sweep_tangents(trace, tangents).iter().map(|one| one.tangent);
+                    gradient.iter_mut().zip(products).for_each(|(to, product)| *to = product);
+                }
+                derivative
+            }
+            Run::Long(run) if purpose.has_direction() => {
+                let too_long = TraceError::TooLong { limit: whole, at: run.beyond() };
+                return Err(Kind::Trace(too_long).into());
+            }
+            Run::Whole(trace) => {
+                if purpose.is_swept() {
+                    gradient.copy_from_slice(sweep(trace, adjoints));
+                }
+                trace.value()
+            }
+            Run::Long(run) => {
+                if purpose.is_swept() {
+                    gradient.copy_from_slice(run.sweep(&f, adjoints).map_err(Kind::Trace)?);
+                }
+                run.value()
+            }
         };
+        then(&run);
+        let is_whole = matches!(run, Run::Whole(_));
         if is_whole {
             self.lock_workspaces().push(workspace);
         }
@@ -329,17 +382,17 @@ struct Served {
 fn run_kernel(
     specialisation: &Specialisation,
     inputs: Inputs<'_>,
-    purpose: Purpose,
+    request: Request<'_>,
     gradient: &mut [f64],
 ) -> Option<Result<Served, KernelExit>> {
-    let installed = specialisation.kernel(purpose);
+    let installed = specialisation.kernel(request.purpose);
     let installed = installed.as_deref()?;
     let start = match installed.dispatch() {
         Dispatch::Kernel => None,
         Dispatch::Timed => Some(Instant::now()),
         Dispatch::Tape => return None,
     };
-    let result = match run(&installed.kernel, inputs, purpose, gradient) {
+    let result = match run(&installed.kernel, inputs, request, gradient) {
         Ok(value) => {
             let time = start.map(|start| start.elapsed());
             Ok(Served { value, call: installed.served(), time })
@@ -352,28 +405,38 @@ fn run_kernel(
     Some(result)
 }
 
-/// Runs `kernel`; returns the value. Writes to `gradient` on success only.
+/// Runs `kernel`; returns the value, or the derivative along the direction. Writes to `gradient` on success only.
 #[inline]
 fn run(
     kernel: &Kernel,
     inputs: Inputs<'_>,
-    purpose: Purpose,
+    Request { purpose, direction }: Request<'_>,
     gradient: &mut [f64],
 ) -> Result<f64, ExitReason> {
     let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
-    let Buffers { scratch, outputs } = &mut buffers;
+    let Buffers { scratch, outputs, inactive } = &mut buffers;
     let count = kernel.outputs();
     if outputs.len() < count {
         outputs.resize(count, 0.0);
     }
     let outputs = &mut outputs[..count];
-    let result = match kernel.run(inputs.active, inputs.inactive, scratch, outputs) {
+    let inactive = match (inputs.inactive, direction) {
+        (data, []) => data,
+        ([], direction) => direction,
+        (data, direction) => {
+            inactive.clear();
+            inactive.extend_from_slice(data);
+            inactive.extend_from_slice(direction);
+            inactive
+        }
+    };
+    let result = match kernel.run(inputs.active, inactive, scratch, outputs) {
         Err(RunError::SideExit | RunError::Shape) => Err(ExitReason::SideExit),
         // A kernel multiplies zero adjoints, which the sweep skips, and its rewrites assume
         // finite numbers, so the tape decides what is NaN or infinite.
         Ok(_) if !all_finite(outputs) => Err(ExitReason::NonFinite),
         Ok(()) => {
-            if purpose != Purpose::Value {
+            if purpose.is_swept() {
                 gradient.copy_from_slice(&outputs[..gradient.len()]);
             }
             Ok(outputs.last().copied().unwrap_or(f64::NAN))

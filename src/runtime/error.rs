@@ -36,6 +36,11 @@ pub(super) enum Kind {
 }
 
 impl Error {
+    /// An error unless a slice has the length `expected`.
+    pub(super) fn check_length(expected: usize, found: usize) -> Result<(), Error> {
+        if found == expected { Ok(()) } else { Err(Kind::Shape { expected, found }.into()) }
+    }
+
     /// True if a slice has the wrong length. For an example see [`Error`].
     pub fn is_shape(&self) -> bool {
         matches!(self.0, Kind::Shape { .. })

@@ -19,7 +19,7 @@ use crate::ssa::{Graph, most_steps};
 /// A compilation under way. Its end, also by a panic, wakes the threads that wait for it.
 pub(super) struct Job {
     specialisation: Arc<Specialisation>,
-    kernels: SmallVec<[Purpose; 3]>,
+    kernels: SmallVec<[Purpose; Purpose::COUNT]>,
 }
 
 /// The recorded graph, and what was known when it was made.
@@ -53,7 +53,7 @@ impl Job {
     pub(super) fn start(
         specialisation: &Arc<Specialisation>,
         mut profile: MutexGuard<'_, Profile>,
-        requested: impl FnOnce(&Profile) -> [bool; 3],
+        requested: impl FnOnce(&Profile) -> [bool; Purpose::COUNT],
     ) -> Self {
         let requested = requested(&profile);
         let is_stale =
@@ -88,9 +88,11 @@ impl Job {
             require_host()?;
             rolled(&snapshot.graph, options)
         });
+        let mut tangent = None;
         for &tier in tiers {
             let is_replaced = tiers.len() > 1 && tier == Tier::First;
-            let mut made = None;
+            // Without and with direction.
+            let mut made = [None, None];
             for &purpose in &self.kernels {
                 // The function has been dropped.
                 if Arc::strong_count(&self.specialisation) == 1 {
@@ -99,10 +101,21 @@ impl Job {
                 if is_replaced && self.specialisation.kernel(purpose).is_some() {
                     continue;
                 }
+                let has_direction = purpose.has_direction();
+                let made = &mut made[usize::from(has_direction)];
                 let (primal, shared) = made.get_or_insert_with(|| {
                     let rolled = rolled.as_ref().map_err(Refusal::clone);
-                    let made = timed(|| primal(rolled?, tier, options));
-                    if let (Ok(primal), false) = (&made.0, is_replaced) {
+                    let made = timed(|| {
+                        let rolled = match has_direction {
+                            false => rolled?,
+                            true => tangent
+                                .get_or_insert_with(|| rolled.and_then(|one| one.tangent(options)))
+                                .as_ref()
+                                .map_err(Refusal::clone)?,
+                        };
+                        primal(rolled, tier, options)
+                    });
+                    if let (Ok(primal), false, false) = (&made.0, is_replaced, has_direction) {
                         self.note_closed_forms(&snapshot, primal);
                     }
                     made

@@ -53,9 +53,9 @@ pub(super) struct Profile {
     /// The number of side exits at each comparison, and the last one.
     pub(super) side_exits: HashMap<(Place, Op), u64>,
     pub(super) last_side_exit: Option<SideExit>,
-    pub(super) requested: [bool; 3],
+    pub(super) requested: [bool; Purpose::COUNT],
     /// The latest compilation for each purpose.
-    pub(super) attempts: [Attempt; 3],
+    pub(super) attempts: [Attempt; Purpose::COUNT],
     /// The number of events recorded since the last compilation.
     pub(super) taped_events: u64,
     pub(super) compiling: bool,
@@ -139,7 +139,7 @@ impl Profile {
             last_new_path: None,
             side_exits: HashMap::new(),
             last_side_exit: None,
-            requested: [false; 3],
+            requested: [false; Purpose::COUNT],
             attempts: Default::default(),
             taped_events: 0,
             compiling: false,

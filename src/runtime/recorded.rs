@@ -3,7 +3,7 @@
 use core::fmt;
 use std::panic::Location;
 
-use super::core::Core;
+use super::core::{Core, Request};
 use super::error::Error;
 use super::options::TapeBuilder;
 use super::report::Report;
@@ -254,23 +254,192 @@ macro_rules! recorded {
                 self.call(x $(, $data)?, Purpose::ValueAndGradient, gradient)
             }
 
-            fn call(
+            /// The derivative at `x` along the direction `v`, which has a number for each active
+            /// input: the gradient times `v`.
+            ///
+            /// # Errors
+            ///
+            /// As for `eval`, when `v` and `x` differ in length ([`Error::is_shape`]), and for a
+            /// call longer than [`Limits::trace_events`](crate::Limits::trace_events)
+            /// ([`Error::is_too_long`]).
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let f = Tape::record(|x: &[Var]| x[0] * x[1]);
+            /// assert_eq!(f.jvp(&[2.0, 3.0], &[1.0, 10.0])?, 23.0);
+            /// let f = Tape::record_with(|x: &[Var], data: &[Var]| x[0] * data[0]);
+            /// assert_eq!(f.jvp(&[2.0], &[3.0], &[10.0])?, 30.0);
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
+            pub fn jvp(&self, x: &[f64] $(, $data: $type)?, v: &[f64]) -> Result<f64, Error> {
+                let purpose = Purpose::DirectionalDerivative;
+                self.call(x $(, $data)?, Request { purpose, direction: v }, &mut [])
+            }
+
+            /// The Hessian at `x` times the vector `v`, for little more than twice the time of a
+            /// gradient.
+            ///
+            /// # Errors
+            ///
+            /// As for `jvp`.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// // The Hessian of x²·y is (2y, 2x; 2x, 0).
+            /// let f = Tape::record(|x: &[Var]| x[0] * x[0] * x[1]);
+            /// assert_eq!(f.hvp(&[3.0, 5.0], &[1.0, 0.0])?, [10.0, 6.0]);
+            /// let f = Tape::record_with(|x: &[Var], data: &[Var]| x[0] * x[0] * data[0]);
+            /// assert_eq!(f.hvp(&[3.0], &[5.0], &[1.0])?, [10.0]);
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
+            pub fn hvp(&self, x: &[f64] $(, $data: $type)?, v: &[f64]) -> Result<Vec<f64>, Error> {
+                let mut product = vec![0.0; x.len()];
+                self.hvp_into(x $(, $data)?, v, &mut product)?;
+                Ok(product)
+            }
+
+            /// The Hessian at `x` times the vector `v`, written into `product`, which is as long
+            /// as `x`. On an error `product` is unchanged.
+            ///
+            /// # Errors
+            ///
+            /// As for `jvp`, and when `product` and `x` differ in length.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let mut product = [0.0; 2];
+            /// let f = Tape::record(|x: &[Var]| x[0] * x[0] * x[1]);
+            /// f.hvp_into(&[3.0, 5.0], &[0.0, 1.0], &mut product)?;
+            /// assert_eq!(product, [6.0, 0.0]);
+            /// let f = Tape::record_with(|x: &[Var], data: &[Var]| x[0] * x[1] * data[0]);
+            /// f.hvp_into(&[3.0, 5.0], &[2.0], &[0.0, 1.0], &mut product)?;
+            /// assert_eq!(product, [2.0, 0.0]);
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
+            pub fn hvp_into(
                 &self,
                 x: &[f64] $(, $data: $type)?,
-                purpose: Purpose,
+                v: &[f64],
+                product: &mut [f64],
+            ) -> Result<(), Error> {
+                let request = Request { purpose: Purpose::HessianProduct, direction: v };
+                self.call(x $(, $data)?, request, product).map(drop)
+            }
+
+            /// The Hessian at `x`, row by row, as one Hessian product for each input.
+            ///
+            /// # Errors
+            ///
+            /// As for `jvp`.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let f = Tape::record(|x: &[Var]| x[0] * x[0] * x[1]);
+            /// assert_eq!(f.hessian(&[3.0, 5.0])?, [10.0, 6.0, 6.0, 0.0]);
+            /// let f = Tape::record_with(|x: &[Var], data: &[Var]| x[0] * x[0] * data[0]);
+            /// assert_eq!(f.hessian(&[3.0], &[5.0])?, [10.0]);
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
+            pub fn hessian(&self, x: &[f64] $(, $data: $type)?) -> Result<Vec<f64>, Error> {
+                let mut hessian = vec![0.0; x.len() * x.len()];
+                self.hessian_into(x $(, $data)?, &mut hessian)?;
+                Ok(hessian)
+            }
+
+            /// The Hessian at `x`, written row by row into `hessian`, which has the square of the
+            /// length of `x`. On an error some rows may have been written.
+            ///
+            /// # Errors
+            ///
+            /// As for `jvp`, and when `hessian` has another length ([`Error::is_shape`]).
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let mut hessian = [0.0; 4];
+            /// let f = Tape::record(|x: &[Var]| (x[0] * x[1]).exp());
+            /// f.hessian_into(&[0.0, 0.0], &mut hessian)?;
+            /// assert_eq!(hessian, [0.0, 1.0, 1.0, 0.0]);
+            /// let f = Tape::record_with(|x: &[Var], data: &[Var]| x[0] * x[1] * data[0]);
+            /// f.hessian_into(&[1.0, 1.0], &[3.0], &mut hessian)?;
+            /// assert_eq!(hessian, [0.0, 3.0, 3.0, 0.0]);
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
+            pub fn hessian_into(
+                &self,
+                x: &[f64] $(, $data: $type)?,
+                hessian: &mut [f64],
+            ) -> Result<(), Error> {
+                Error::check_length(x.len() * x.len(), hessian.len())?;
+                let mut v = vec![0.0; x.len()];
+                for (row, product) in hessian.chunks_exact_mut(x.len().max(1)).enumerate() {
+                    v[row] = 1.0;
+                    self.hvp_into(x $(, $data)?, &v, product)?;
+                    v[row] = 0.0;
+                }
+                Ok(())
+            }
+
+            /// The value at `x`, returned, with the gradient and the Hessian, written into
+            /// `gradient` and `hessian`: all that a step of Newton's method needs.
+            ///
+            /// # Errors
+            ///
+            /// As for `grad_into` and `hessian_into`.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let (mut gradient, mut hessian) = ([0.0], [0.0]);
+            /// let f = Tape::record(|x: &[Var]| x[0].powi(3));
+            /// assert_eq!(f.value_grad_hessian_into(&[2.0], &mut gradient, &mut hessian)?, 8.0);
+            /// assert_eq!((gradient, hessian), ([12.0], [12.0]));
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
+            pub fn value_grad_hessian_into(
+                &self,
+                x: &[f64] $(, $data: $type)?,
+                gradient: &mut [f64],
+                hessian: &mut [f64],
+            ) -> Result<f64, Error> {
+                self.hessian_into(x $(, $data)?, hessian)?;
+                self.value_and_grad_into(x $(, $data)?, gradient)
+            }
+
+            fn call<'r>(
+                &self,
+                x: &[f64] $(, $data: $type)?,
+                request: impl Into<Request<'r>>,
                 gradient: &mut [f64],
             ) -> Result<f64, Error> {
                 let $f = &self.f;
                 #[allow(unused_mut, unused_assignments)]
                 let mut inputs = Inputs { active: x, inactive: &[] };
                 $(inputs.inactive = $data;)?
-                self.core.call($call, inputs, purpose, gradient)
+                self.core.call($call, inputs, request.into(), gradient)
             }
         }
 
         impl<F> $name<F> {
             /// Compiles everything recorded so far, now, on this thread: kernels for
-            /// the value, the gradient, and both.
+            /// the value, the gradient, and both, and for derivatives along a direction if these
+            /// have been called.
             ///
             /// It is not required: hot functions are compiled automatically. It is for programs
             /// that must have no slow calls after a certain point, and for measurements.

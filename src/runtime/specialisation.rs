@@ -22,12 +22,12 @@ pub(super) struct Specialisation {
     pub(super) active: usize,
     pub(super) inactive: usize,
     /// The kernel for each purpose.
-    kernels: [ArcSwapOption<Installed>; 3],
+    kernels: [ArcSwapOption<Installed>; Purpose::COUNT],
     profile: Mutex<Profile>,
     compiled: Condvar,
     tape_calls: AtomicU64,
     /// The number of calls that kernels have served, for each purpose.
-    kernel_calls: [Arc<AtomicU64>; 3],
+    kernel_calls: [Arc<AtomicU64>; Purpose::COUNT],
     /// The number of side exits from kernels, and of results that were not finite.
     pub(super) fallbacks: AtomicU64,
     pub(super) non_finite: AtomicU64,
@@ -290,7 +290,10 @@ impl Specialisation {
         if !profile.is_compilable() {
             return profile.refusals.last().map_or(Ok(false), |refusal| Err(refusal.clone()));
         }
-        Job::start(self, profile, |_| [true; 3]).run(options);
+        let asked = |profile: &Profile| {
+            Purpose::ALL.map(|one| !one.has_direction() || profile.requested[one as usize])
+        };
+        Job::start(self, profile, asked).run(options);
         let profile = self.lock();
         let refused = profile.attempts.iter().find_map(|attempt| attempt.refusal.clone());
         refused.map_or(Ok(true), Err)
