@@ -9,7 +9,7 @@ use core::iter::once;
 use hashbrown::HashMap;
 
 use crate::entity::PrimaryMap;
-use crate::op::{Algebra, Op, contribution};
+use crate::op::{Algebra, Numbers, Op, contribution};
 use crate::ssa::{
     AccessData, Activity, Array, ArrayData, Def, Editor, End, Entry, Flow, Graph, Item, Node,
     NodeData, PlaceId, Region, padded,
@@ -226,6 +226,12 @@ impl Algebra for Steps<'_, '_> {
     }
 
     fn apply<const N: usize>(&mut self, op: Op, args: [Node; N]) -> Node {
+        // The exponent of `powi` must stay a constant.
+        let constants = args.map(|arg| self.tangents.editor.constant(arg));
+        if constants.iter().all(Option::is_some) {
+            let value = Numbers.apply(op, constants.map(Option::unwrap_or_default));
+            return self.constant(value);
+        }
         self.tangents.step(self.node, Def::Apply(op, padded(&args)), self.place)
     }
 }

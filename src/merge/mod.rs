@@ -147,7 +147,8 @@ pub enum UnmergedReason {
     /// A variable that changes in the region cannot be carried out of it.
     #[error(
         "`{name}` is used in it and cannot be carried out of it: its type does not implement `Carry` \
-         (derive it, or bound the type parameter by it), or it is borrowed there"
+         (derive it, or bound the type parameter by it), it is borrowed there, or the \
+         attribute does not know a method that is called on it"
     )]
     Opaque {
         /// The name of the variable.
@@ -167,7 +168,8 @@ pub enum UnmergedReason {
     /// are equal.
     #[error(
         "they end with different values of `{name}` ({declared}), which are not carried as numbers; \
-         keep them in a local `bool`, integer or `enum` without fields, or choose with `Var::select`"
+         keep them in a local `bool`, integer (of 64 bits at most, below 2^53) or `enum` without \
+         fields, or choose with `Var::select`"
     )]
     State {
         /// The name of the variable.

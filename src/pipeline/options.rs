@@ -187,27 +187,53 @@ impl Hotness {
     pub(crate) fn is_measured(self) -> bool {
         self == Hotness::Measured
     }
+
+    /// The bound of the cost of profiling, as a multiple of what cost alone would decide; `None` for
+    /// no bound.
+    pub(crate) fn profiling_bound(self) -> Option<u64> {
+        match self {
+            Hotness::Measured | Hotness::TapeOnly => Some(1),
+            Hotness::Calls(_) | Hotness::FirstCall => Some(64),
+            Hotness::OnRequest => None,
+        }
+    }
 }
 
 /// The kernel calls that the tape repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audit {
-    /// Those whose numbers are powers of two, from 64 on.
+    /// One between each power of two, from 64 on, and the next one.
     Growing,
-    /// Each one whose number is a multiple of this.
+    /// One of so many.
     Every(u32),
     Never,
 }
 
 impl Audit {
-    /// Tests whether kernel call number `call` is repeated.
+    /// Tests whether kernel call number `call`, from 1, is repeated. The distances are irregular,
+    /// so that state that alternates from call to call does not hide.
     #[inline]
     pub(crate) fn includes(self, call: u64) -> bool {
+        /// The golden ratio: its multiples are spread evenly.
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
         match self {
-            Audit::Growing => call.is_power_of_two() && call >= 64,
-            Audit::Every(every) => call.is_multiple_of(u64::from(every)),
+            Audit::Growing => {
+                let power = u64::from(call.max(1).ilog2());
+                call >= 64 && call - (1 << power) == GOLDEN.wrapping_mul(power) >> (65 - power)
+            }
+            Audit::Every(every) => {
+                let (round, position) = (call / u64::from(every), call % u64::from(every));
+                position == (GOLDEN.wrapping_mul(round) >> 32) % u64::from(every)
+            }
             Audit::Never => false,
         }
+    }
+}
+
+impl Audit {
+    /// Tests whether few audits take place around call number `call`, one of them.
+    pub(crate) fn is_rare(self, call: u64) -> bool {
+        self == Audit::Growing || call.is_power_of_two()
     }
 }
 

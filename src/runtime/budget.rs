@@ -53,7 +53,8 @@ pub(super) struct Budget {
     detail: u64,
     /// True if a limit has ended profiling.
     has_given_up: bool,
-    is_bounded: bool,
+    /// The multiple of all amounts; `None` if there is no bound.
+    bound: Option<u64>,
     /// The time of an event on the tape, in nanoseconds.
     event_time: f64,
     /// The time of a unit of work, in events.
@@ -61,10 +62,10 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// A budget, unlimited unless it `is_bounded`.
-    pub(super) fn new(is_bounded: bool) -> Self {
+    /// A budget of `bound` times the usual amounts; `None` for no bound.
+    pub(super) fn new(bound: Option<u64>) -> Self {
         Budget {
-            is_bounded,
+            bound,
             credit: 0,
             runs: 0,
             idle_runs: 0,
@@ -107,7 +108,7 @@ impl Budget {
 
     /// Spends `work`.
     pub(super) fn spend(&mut self, work: u64) {
-        self.credit = self.credit.saturating_sub((work as f64 * self.work_time) as i64);
+        self.spend_events(work as f64 * self.work_time);
     }
 
     /// Measures the time of an event by that of an untracked run.
@@ -121,8 +122,13 @@ impl Budget {
         let [least, largest] = WORK_TIMES;
         let work = work.max(1) as f64;
         let time = (elapsed.as_nanos() as f64 / self.event_time / work).clamp(least, largest);
-        self.credit = self.credit.saturating_sub((work * time) as i64);
+        self.spend_events(work * time);
         self.work_time += WEIGHT * (time - self.work_time);
+    }
+
+    fn spend_events(&mut self, events: f64) {
+        let bound = self.bound.unwrap_or(1) as f64;
+        self.credit = self.credit.saturating_sub((events / bound) as i64);
     }
 
     /// Spends the additional work of a run with details.
@@ -133,9 +139,9 @@ impl Budget {
 
     /// The work that may be done now.
     pub(super) fn credit(&self) -> u64 {
-        match self.is_bounded {
-            true => (self.credit.max(0) as f64 / self.work_time) as u64,
-            false => u64::MAX,
+        match self.bound {
+            Some(bound) => (self.credit.max(0) as f64 * bound as f64 / self.work_time) as u64,
+            None => u64::MAX,
         }
     }
 
@@ -171,7 +177,7 @@ mod tests {
 
     #[test]
     fn profiling_costs_less_than_the_calls_after_the_first_ones() {
-        let mut budget = Budget::new(true);
+        let mut budget = Budget::new(Some(1));
         let mut spent = Vec::new();
         for _ in 0..5000 {
             budget.earn(100, false, 0);
@@ -186,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_is_saved_is_bounded() {
-        let mut budget = Budget::new(true);
+        let mut budget = Budget::new(Some(1));
         (0..10_000).for_each(|_| budget.earn(100, false, 0));
         assert_eq!(budget.credit(), 100 * MOST_SAVED);
         budget.give_up();

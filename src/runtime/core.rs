@@ -46,7 +46,7 @@ struct Workspace {
     tangents: Tangents,
 }
 
-/// What a call asks for.
+/// The derivatives that a call asks for.
 #[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) purpose: Purpose,
@@ -179,22 +179,45 @@ impl Core {
     ) -> Result<f64, Error> {
         let is_audited = self.options.audit.includes(served.call);
         let detail = if is_audited { Detail::Marks } else { Detail::Untracked };
+        // Of the call that is repeated.
+        let outputs = BUFFERS.try_with(|buffers| {
+            let mut kept = buffers.take();
+            let outputs = core::mem::take(&mut kept.outputs);
+            buffers.set(kept);
+            outputs
+        });
+        let outputs = outputs.unwrap_or_default();
+        let mut unknown = None;
         let start = Instant::now();
-        self.on_tape(f, inputs, request, detail, gradient, |run| {
+        let value = self.on_tape(f, inputs, request, detail, gradient, |run| {
             let installed = specialisation.kernel(request.purpose);
             let Some(installed) = installed.as_deref() else { return };
             match (run, served.time) {
                 // A long run is not kept to be compared.
                 (Run::Whole(trace), _) if is_audited => {
-                    specialisation.audit((trace, inputs), &self.options);
-                    if self.options.is_timed() && served.call.is_power_of_two() {
+                    let version = installed.graph_version;
+                    unknown = specialisation.audit((trace, inputs), version, &self.options);
+                    if self.options.is_timed() && self.options.audit.is_rare(served.call) {
                         installed.time_calls();
                     }
                 }
                 (_, Some(time)) if !is_audited => installed.add_times(time, start.elapsed()),
                 _ => {}
             }
-        })
+        })?;
+        // The kernel served the same inputs along another path: something else has changed. Near a
+        // guard rounding may decide, too, but then the results hardly differ.
+        if let Some(side_exit) = unknown {
+            let results = gradient.iter().zip(&outputs).map(|(tape, kernel)| (*tape, *kernel));
+            let has_value = !matches!(request.purpose, Purpose::Gradient | Purpose::HessianProduct);
+            if has_value && differ(value, served.value)
+                || results.into_iter().any(|(tape, kernel)| differ(tape, kernel))
+            {
+                specialisation.refuse_divergent(side_exit.at);
+            }
+        }
+        let _ = BUFFERS.try_with(|buffers| buffers.set(Buffers { outputs, ..buffers.take() }));
+        Ok(value)
     }
 
     /// Runs `f` on the tape with this detail, and `then`; returns the value, or the derivative along
@@ -445,6 +468,12 @@ fn run(
     // In a thread that is ending the buffers are dropped.
     let _ = BUFFERS.try_with(|kept| kept.set(buffers));
     result
+}
+
+/// Tests whether two results differ by more than rounding explains.
+fn differ(one: f64, other: f64) -> bool {
+    const TOLERANCE: f64 = 1e-6;
+    (one - other).abs() > TOLERANCE * one.abs().max(other.abs())
 }
 
 /// True if all numbers are finite; without an early exit, so that the loop is vectorised.

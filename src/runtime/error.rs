@@ -31,7 +31,10 @@ pub(super) enum Kind {
     Trace(#[from] TraceError),
     #[error("not compiled: {0}")]
     NotCompiled(Refusal),
-    #[error("not compiled: nothing has been recorded yet; call `grad` or `eval` first")]
+    #[error(
+        "not compiled: nothing has been recorded; call `grad` or `eval` first (a function with \
+         `tape_only`, and calls beyond `Limits::call_events`, are never recorded)"
+    )]
     Unrecorded,
 }
 

@@ -120,6 +120,9 @@ const EVENT_TIME: Duration = Duration::from_nanos(5);
 /// a second one; each later one waits for twice as many.
 const CALLS_BEFORE_FIRST: u64 = 300;
 const CALLS_BEFORE_SECOND: u64 = 32;
+/// The number of compilations after which `compile_at_first_call` no longer compiles in each call
+/// with a new path.
+const MOST_IN_CALLS: u32 = 64;
 /// The largest number of profiling runs, and of numbers in their inputs.
 const PROFILING_INPUTS: usize = 8;
 const PROFILING_NUMBERS: usize = 1 << 16;
@@ -131,7 +134,7 @@ impl Profile {
         Profile {
             traces: MergedTraces::new(active, inactive),
             bytes: 0,
-            budget: Budget::new(hotness.is_measured()),
+            budget: Budget::new(hotness.profiling_bound()),
             traced_paths: HashMap::new(),
             // Allocated here, so that the first untracked runs do not allocate.
             untracked: HashSet::with_capacity(16),
@@ -222,7 +225,8 @@ impl Profile {
             _ if self.compiling => return Some(Wait::Compiling),
             Hotness::OnRequest => return Some(Wait::Compile),
             Hotness::TapeOnly => return None,
-            Hotness::FirstCall => 0,
+            Hotness::FirstCall if self.compilations < MOST_IN_CALLS => 0,
+            Hotness::FirstCall => self.compile_work(),
             Hotness::Calls(calls) => u64::from(calls).saturating_mul(self.events().max(1)),
             Hotness::Measured => self.compile_work(),
         };

@@ -10,10 +10,10 @@ use arc_swap::ArcSwapOption;
 
 use super::installed::Installed;
 use super::job::Job;
-use super::profile::{ExitReason, KernelExit, Profile};
+use super::profile::{ExitReason, GraphVersion, KernelExit, Profile};
 use super::tracing_detail::{RUNS_PER_TIMED, TracingDetail, is_compared_run, is_timed_run};
 use super::workers;
-use crate::merge::{MergeError, MergeLimits, MergeOutcome};
+use crate::merge::{MergeError, MergeLimits, MergeOutcome, SideExit};
 use crate::pipeline::{Hotness, Options, Purpose, Recording, Refusal};
 use crate::ssa::Place;
 use crate::trace::{Detail, Inputs, LongRun, Trace};
@@ -82,12 +82,31 @@ impl Specialisation {
         Arc::clone(&self.kernel_calls[purpose as usize])
     }
 
-    /// Compares a run on the tape that repeats a kernel call with the recorded paths.
-    pub(super) fn audit(&self, (trace, inputs): (&Trace<'_>, Inputs<'_>), options: &Options) {
-        let mut profile = self.lock();
-        if !profile.divergent {
-            self.merge(&mut profile, (trace, inputs), options);
+    /// Compares a run on the tape that repeats a kernel call with the recorded paths. Returns the
+    /// point where it leaves those that the kernel has, made from version `kernel` of the graph.
+    pub(super) fn audit(
+        &self,
+        (trace, inputs): (&Trace<'_>, Inputs<'_>),
+        kernel: GraphVersion,
+        options: &Options,
+    ) -> Option<SideExit> {
+        let mut profile = self.lock_to_record(options)?;
+        if profile.divergent {
+            return None;
         }
+        let is_current = kernel.generation == profile.traces.generation();
+        let side_exit = profile.traces.side_exit(trace, kernel.version);
+        self.merge(&mut profile, (trace, inputs), options);
+        side_exit.filter(|_| is_current && !profile.divergent)
+    }
+
+    /// Discards all kernels: runs with the same inputs differ at `at`.
+    pub(super) fn refuse_divergent(&self, at: Place) {
+        let mut profile = self.lock();
+        profile.divergent = true;
+        self.withdraw(&mut profile);
+        profile.budget.give_up();
+        profile.refuse(MergeError::Divergent { at }.into());
     }
 
     /// Counts a call that the tape serves after an exit from a kernel.

@@ -16,6 +16,7 @@ mod memory;
 mod merging;
 mod profiling;
 mod repeatable;
+mod second_order;
 #[cfg(feature = "serde")]
 mod serialized;
 mod structure;

@@ -1,0 +1,179 @@
+//! Derivatives along a direction, Hessian products and Hessians: by kernels as on the tape, and
+//! against differences of gradients.
+
+use phigrad::internals::Random;
+use phigrad::{Limits, Numerics, Purpose, Recorded, Refusal, Tape, Var, traced};
+
+use crate::common::random_programs::Recipe;
+use crate::common::served::{NUMERICS, limits, manual};
+
+fn rosenbrock(x: &[Var]) -> Var {
+    x.windows(2).map(|w| (1.0 - w[0]).powi(2) + 100.0 * (w[1] - w[0] * w[0]).powi(2)).sum()
+}
+
+/// A loop without closed form, with a branch.
+#[traced]
+fn driven(x: &[Var]) -> Var {
+    let (mut y, mut cost) = (x[0], Var::from(0.0));
+    for k in 0..60 {
+        let force = if y > x[1] { -x[2] * y } else { (x[2] * f64::from(k)).sin() };
+        y += 0.1 * (force - y.powi(3));
+        cost += y * y * x[3].exp();
+    }
+    cost
+}
+
+/// A recurrence with a closed form.
+fn growth(x: &[Var]) -> Var {
+    (0..200).fold(x[0], |y, _| y * (1.0 + 0.01 * x[1]) + x[2]) * x[3]
+}
+
+/// A loop whose trip count depends on the inputs.
+#[traced]
+fn root(x: &[Var]) -> Var {
+    let mut y = 1.0 + x[1] * x[1];
+    while (y * y * y - x[0] - 2.0).abs() > 1e-9 {
+        y -= (y * y * y - x[0] - 2.0) / (3.0 * y * y);
+    }
+    y * x[2] + x[3] * x[3].sin()
+}
+
+type Function = fn(&[Var]) -> Var;
+
+const PROGRAMS: [(&str, Function); 4] =
+    [("rosenbrock", rosenbrock), ("driven", driven), ("growth", growth), ("root", root)];
+
+fn vector(random: &mut Random) -> Vec<f64> {
+    (0..4).map(|_| random.uniform(-0.9, 0.9)).collect()
+}
+
+fn assert_near(name: &str, found: &[f64], expected: &[f64], tolerance: f64) {
+    let largest = expected.iter().fold(1.0f64, |most, number| most.max(number.abs()));
+    for (one, other) in found.iter().zip(expected) {
+        assert!((one - other).abs() <= tolerance * largest, "{name}: {found:?} {expected:?}");
+    }
+}
+
+/// The Hessian product by a difference of gradients; `None` if both are on different paths, so that
+/// it depends on the step.
+fn product<F: Fn(&[Var]) -> Var>(f: &Recorded<F>, x: &[f64], v: &[f64]) -> Option<Vec<f64>> {
+    let [one, two] = [1e-5, 2e-5].map(|step| difference(f, x, v, step));
+    let largest = one.iter().fold(1.0f64, |most, number| most.max(number.abs()));
+    one.iter().zip(&two).all(|(a, b)| (a - b).abs() < 1e-5 * largest).then_some(one)
+}
+
+fn difference<F: Fn(&[Var]) -> Var>(f: &Recorded<F>, x: &[f64], v: &[f64], step: f64) -> Vec<f64> {
+    let at = |sign: f64| {
+        let moved: Vec<f64> = x.iter().zip(v).map(|(x, v)| x + sign * step * v).collect();
+        f.grad(&moved).unwrap()
+    };
+    let (above, below) = (at(1.0), at(-1.0));
+    above.iter().zip(below).map(|(above, below)| (above - below) / (2.0 * step)).collect()
+}
+
+#[test]
+fn kernels_and_tape_agree_and_products_are_differences_of_gradients() {
+    for numerics in NUMERICS {
+        for (name, program) in PROGRAMS {
+            let tape = Tape::builder().tape_only().numerics(numerics).record(program);
+            let f = manual(numerics).record(program);
+            let mut random = Random::new(3);
+            for _ in 0..80 {
+                f.hvp(&vector(&mut random), &[0.0; 4]).unwrap();
+                f.jvp(&vector(&mut random), &[0.0; 4]).unwrap();
+            }
+            f.compile().unwrap();
+            let (before, mut compared) = (f.report().kernel_calls, 0);
+            for _ in 0..20 {
+                let (x, v) = (vector(&mut random), vector(&mut random));
+                let found = tape.hvp(&x, &v).unwrap();
+                if let Some(expected) = product(&tape, &x, &v) {
+                    assert_near(name, &found, &expected, 1e-5);
+                    compared += 1;
+                }
+                assert_near(name, &f.hvp(&x, &v).unwrap(), &found, 1e-9);
+                let gradient = tape.grad(&x).unwrap();
+                let along: f64 = gradient.iter().zip(&v).map(|(g, v)| g * v).sum();
+                assert_near(name, &[tape.jvp(&x, &v).unwrap()], &[along], 1e-10);
+                assert_near(name, &[f.jvp(&x, &v).unwrap()], &[along], 1e-9);
+            }
+            let served = f.report().kernel_calls - before;
+            assert!(compared > 10, "{name}: {compared}");
+            assert!(served > 30, "{name} {numerics:?}: {served}\n{}", f.report());
+        }
+    }
+}
+
+#[test]
+fn hessians_are_symmetric_and_of_all_pieces() {
+    let f = Tape::record_with(|x: &[Var], data: &[Var]| {
+        data.iter().map(|&d| (x[0] * d + x[1] - d.sin()).powi(2) * x[2].exp()).sum()
+    });
+    let (x, data) = ([0.3, -0.2, 0.5], [0.5, 1.5, 2.5]);
+    let (mut gradient, mut hessian) = ([0.0; 3], [0.0; 9]);
+    for round in 0..2 {
+        let value = f.value_grad_hessian_into(&x, &data, &mut gradient, &mut hessian).unwrap();
+        assert_eq!((value, gradient.to_vec()), f.value_and_grad(&x, &data).unwrap());
+        assert_near("hessian", &hessian, &f.hessian(&x, &data).unwrap(), 0.0);
+        for (row, column) in [(0, 1), (0, 2), (1, 2)] {
+            let pair = (hessian[3 * row + column], hessian[3 * column + row]);
+            assert!((pair.0 - pair.1).abs() < 1e-12 * pair.0.abs().max(1.0), "{pair:?}");
+        }
+        // ∂²/∂x₁² = 2·n·exp(x₂).
+        assert!((hessian[4] - 6.0 * 0.5f64.exp()).abs() < 1e-12, "round {round}: {hessian:?}");
+        f.compile().unwrap();
+    }
+    assert!(f.report().kernels.iter().any(|kernel| kernel.purpose == Purpose::HessianProduct));
+}
+
+#[test]
+fn random_programs_have_the_same_second_derivatives_in_kernels() {
+    let recipe = Recipe::default();
+    let mut random = Random::new(21);
+    let mut compared = 0;
+    for _ in 0..60 {
+        let program = recipe.program(&mut random);
+        let run = |x: &[Var], data: &[Var]| program.eval(x, data);
+        let f = manual(Numerics::Real).record_with(run);
+        let tape = Tape::builder().tape_only().record_with(run);
+        let points: Vec<(Vec<f64>, Vec<f64>)> =
+            (0..8).map(|_| recipe.inputs(&mut random)).collect();
+        let v: Vec<f64> = (0..program.active()).map(|_| random.uniform(-1.0, 1.0)).collect();
+        for (x, data) in &points {
+            f.hvp(x, data, &v).unwrap();
+            f.jvp(x, data, &v).unwrap();
+        }
+        if f.compile().is_err() {
+            continue;
+        }
+        for (x, data) in &points {
+            let (found, expected) = (f.hvp(x, data, &v).unwrap(), tape.hvp(x, data, &v).unwrap());
+            if expected.iter().all(|number| number.abs() < 1e6) {
+                assert_near(&program.to_string(), &found, &expected, 1e-7);
+                compared += 1;
+            }
+            let (found, expected) = (f.jvp(x, data, &v).unwrap(), tape.jvp(x, data, &v).unwrap());
+            if expected.abs() < 1e6 {
+                assert_near(&program.to_string(), &[found], &[expected], 1e-8);
+            }
+        }
+    }
+    assert!(compared > 200, "{compared}");
+}
+
+#[test]
+fn lengths_are_checked_and_long_calls_are_refused() {
+    let f = Tape::record(rosenbrock);
+    let x = [0.5; 3];
+    assert!(f.jvp(&x, &[1.0; 2]).unwrap_err().is_shape());
+    assert!(f.hvp(&x, &[1.0; 4]).unwrap_err().is_shape());
+    assert!(f.hvp_into(&x, &[1.0; 3], &mut [0.0; 2]).unwrap_err().is_shape());
+    assert!(f.hessian_into(&x, &mut [0.0; 8]).unwrap_err().is_shape());
+    assert!(f.value_grad_hessian_into(&x, &mut [0.0; 2], &mut [0.0; 9]).unwrap_err().is_shape());
+    assert!(f.hessian(&[]).unwrap().is_empty());
+    let limits = limits(|limits: &mut Limits| limits.trace_events = 5);
+    let f = Tape::builder().limits(limits).record(rosenbrock);
+    assert!(f.hvp(&x, &[1.0; 3]).unwrap_err().is_too_long());
+    assert_eq!(f.grad(&x).unwrap(), Tape::record(rosenbrock).grad(&x).unwrap());
+    assert!(matches!(f.report().refusals[..], [Refusal::LongRun { .. }]));
+}
