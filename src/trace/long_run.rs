@@ -106,7 +106,7 @@ impl<'a> LongRun<'a> {
         let Extent { first_step, window, .. } = self.first.extent;
         if sweep.end() > first_step {
             // The first run has kept these steps.
-            let Events { values, steps, .. } = &self.tracer.events;
+            let Events { values, steps, .. } = self.tracer.events();
             sweep.pass(values, &steps[..sweep.end() - first_step]);
         }
         let repeated = sweep.end().saturating_sub(inputs);
@@ -114,7 +114,8 @@ impl<'a> LongRun<'a> {
         while sweep.end() > inputs {
             let window = sweep.end().saturating_sub(size).max(inputs)..sweep.end();
             self.repeat(f, window)?;
-            sweep.pass(&self.tracer.events.values, &self.tracer.events.steps);
+            let Events { values, steps, .. } = self.tracer.events();
+            sweep.pass(values, steps);
         }
         Ok(sweep.finish(active))
     }

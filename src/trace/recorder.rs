@@ -77,6 +77,13 @@ pub(super) struct Back {
     pub(super) failure: Option<TraceError>,
 }
 
+/// The back of the running recording, if there is one, and that for the time without. It is large,
+/// so recordings exchange pointers.
+struct Backs {
+    running: Option<Box<Back>>,
+    idle: Back,
+}
+
 thread_local! {
     // None has a destructor, so that an access is one address computation. The vectors of the back
     // are moved out at the end of each recording, so nothing leaks when the thread ends.
@@ -85,8 +92,8 @@ thread_local! {
     // alias the cursor, and keeps the cursor in a register between operations.
     static CURSOR: Cursor = const { Cursor::idle() };
     static LATEST: Ring = const { Ring::new() };
-    static BACK: ManuallyDrop<RefCell<Back>> =
-        const { ManuallyDrop::new(RefCell::new(Back::idle())) };
+    static BACK: ManuallyDrop<RefCell<Backs>> =
+        const { ManuallyDrop::new(RefCell::new(Backs { running: None, idle: Back::idle() })) };
 }
 
 #[inline(always)]
@@ -95,7 +102,15 @@ pub(super) fn with_front<R>(f: impl FnOnce(Front<'_>) -> R) -> R {
 }
 
 pub(super) fn with_back<R>(f: impl FnOnce(&mut Back) -> R) -> R {
-    BACK.with(|back| f(&mut back.borrow_mut()))
+    BACK.with(|backs| {
+        let Backs { running, idle } = &mut *backs.borrow_mut();
+        f(running.as_deref_mut().unwrap_or(idle))
+    })
+}
+
+/// Makes `running` the back of the running recording; returns the previous one.
+pub(super) fn exchange_back(running: Option<Box<Back>>) -> Option<Box<Back>> {
+    BACK.with(|backs| core::mem::replace(&mut backs.borrow_mut().running, running))
 }
 
 /// Records an event with one or two operands, whose tags are `a` and `b`; an
@@ -429,8 +444,14 @@ impl Front<'_> {
     }
 }
 
+impl Default for Back {
+    fn default() -> Self {
+        Back::idle()
+    }
+}
+
 impl Back {
-    pub(super) const fn idle() -> Self {
+    const fn idle() -> Self {
         Back {
             events: Events::new(),
             store: Store::idle(),

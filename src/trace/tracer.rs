@@ -4,14 +4,12 @@
 //! if the user's function panics.
 
 use core::cell::Cell;
-use core::mem;
+use core::fmt;
 use core::ops::Range;
 
-use super::captures::Captures;
 use super::event::Step;
 use super::payload::Payload;
-use super::recorder::{Back, Cursor, mix, with_back, with_front};
-use super::run::CarriedName;
+use super::recorder::{Back, Cursor, exchange_back, mix, with_back, with_front};
 use super::stamp::next_stamp;
 use super::store::{Extent, MAX_EVENTS, Store};
 use super::{Events, Inputs, LongRun, Operand, Role, Run, RunLimits, Site, Trace, TraceError, Var};
@@ -23,13 +21,17 @@ thread_local! {
 }
 
 /// Runs functions under the recorder. The buffers are reused from run to run.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Tracer {
-    pub(super) events: Events,
-    opaque: Vec<(u32, &'static str)>,
-    states: Vec<(u32, CarriedName)>,
-    captures: Captures,
+    /// The buffers; `None` before the first run, and after one that panicked.
+    back: Option<Box<Back>>,
     detail: Detail,
+}
+
+impl fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracer").field("detail", &self.detail).finish_non_exhaustive()
+    }
 }
 
 /// The amount of information that a run records besides the operations and guards, which suffice
@@ -140,17 +142,27 @@ impl Tracer {
     }
 
     /// The tape of a run that was kept whole.
-    fn trace(&self, inputs: Inputs<'_>, finished: Finished) -> Trace<'_> {
+    fn trace(&mut self, inputs: Inputs<'_>, finished: Finished) -> Trace<'_> {
+        let back = &*self.back();
         Trace {
-            events: &self.events,
+            events: &back.events,
             active: inputs.active.len(),
             inactive: inputs.inactive.len(),
             output: finished.output,
-            opaque: &self.opaque,
-            states: &self.states,
-            captures: &self.captures,
+            opaque: &back.opaque,
+            states: &back.states,
+            captures: &back.captures,
             signature: finished.signature,
         }
+    }
+
+    fn back(&mut self) -> &mut Back {
+        self.back.get_or_insert_default()
+    }
+
+    /// The events of the latest run.
+    pub(super) fn events(&mut self) -> &Events {
+        &self.back().events
     }
 
     fn record(
@@ -164,15 +176,17 @@ impl Tracer {
         if count > MAX_EVENTS {
             return Err(TraceError::TooLong { limit: MAX_EVENTS, at: made });
         }
-        self.events.begin(self.detail == Detail::Untracked, made);
+        let is_untracked = self.detail == Detail::Untracked;
+        let back = self.back();
+        back.events.begin(is_untracked, made);
         for (role, values) in
             [(Role::ActiveInput, inputs.active), (Role::InactiveInput, inputs.inactive)]
         {
-            self.events.extend_leaves(Step::none(role, Payload::NONE), values, made);
+            back.events.extend_leaves(Step::none(role, Payload::NONE), values, made);
         }
-        self.opaque.clear();
-        self.states.clear();
-        self.captures.clear();
+        back.opaque.clear();
+        back.states.clear();
+        back.captures.clear();
         self.run_into(Store::first(count, limits), f, inputs, self.detail, made)
     }
 
@@ -187,8 +201,9 @@ impl Tracer {
         made: Site,
     ) -> Result<Finished, TraceError> {
         let count = inputs.active.len() + inputs.inactive.len();
-        self.events.steps.clear();
-        self.events.steps.reserve(window.len());
+        let steps = &mut self.back().events.steps;
+        steps.clear();
+        steps.reserve(window.len());
         let store = Store::repeated(count, len, window);
         // The events are the same, without captures, as with them.
         self.run_into(store, f, inputs, self.detail.min(Detail::Marks), made)
@@ -208,15 +223,8 @@ impl Tracer {
         vars.clear();
         let values = inputs.active.iter().chain(inputs.inactive);
         vars.extend(values.zip(0..).map(|(&value, id)| Var::traced(value, tag(stamp, id))));
-        let back = Back {
-            inputs: vars.len() as u32,
-            events: mem::take(&mut self.events),
-            store,
-            opaque: mem::take(&mut self.opaque),
-            states: mem::take(&mut self.states),
-            captures: mem::take(&mut self.captures),
-            failure: None,
-        };
+        let mut back = self.back.take().unwrap_or_default();
+        (back.inputs, back.store, back.failure) = (vars.len() as u32, store, None);
         let session = Session::enter(back, stamp, detail, made);
         let (active, inactive) = vars.split_at(inputs.active.len());
         let var = f(active, inactive);
@@ -225,10 +233,9 @@ impl Tracer {
         let _ = INPUTS.try_with(|inputs| inputs.set(vars));
         let (back, guards, latest) = session.end();
 
-        let extent = back.store.extent();
-        (self.events, self.captures) = (back.events, back.captures);
-        (self.opaque, self.states) = (back.opaque, back.states);
-        if let Some(failure) = back.failure {
+        let (extent, failure) = (back.store.extent(), back.failure);
+        self.back = Some(back);
+        if let Some(failure) = failure {
             return Err(failure);
         }
         let end = match output {
@@ -255,38 +262,36 @@ pub(super) struct Finished {
 /// A running recording; restores the previous one when dropped.
 struct Session {
     /// Its state, and the site of its latest event.
-    previous: Option<(Back, Cursor, Site)>,
+    previous: Option<(Option<Box<Back>>, Cursor, Site)>,
 }
 
 impl Session {
     /// Starts a recording whose first events, the inputs, are in `new`.
-    fn enter(new: Back, stamp: u32, detail: Detail, made: Site) -> Self {
+    fn enter(new: Box<Back>, stamp: u32, detail: Detail, made: Site) -> Self {
         with_front(|front| {
-            with_back(|back| {
-                back.flush(front);
-                let next = tag(stamp, new.inputs);
-                let previous = mem::replace(back, new);
-                let site = front.latest_site();
-                let cursor = front.cursor.restart(next);
-                front.set_latest_site(made);
-                front.cursor.detail.set(detail);
-                Session { previous: Some((previous, cursor, site)) }
-            })
+            with_back(|back| back.flush(front));
+            let next = tag(stamp, new.inputs);
+            let previous = exchange_back(Some(new));
+            let site = front.latest_site();
+            let cursor = front.cursor.restart(next);
+            front.set_latest_site(made);
+            front.cursor.detail.set(detail);
+            Session { previous: Some((previous, cursor, site)) }
         })
     }
 
     /// Ends the recording; returns its events, the hash of its guards, and the site of its last
     /// event.
-    fn end(mut self) -> (Back, u64, Site) {
+    fn end(mut self) -> (Box<Back>, u64, Site) {
         with_front(|front| {
             with_back(|back| back.flush(front));
             let (guards, latest) = (front.cursor.signature.get(), front.latest_site());
-            (self.restore().unwrap_or(Back::idle()), guards, latest)
+            (self.restore().unwrap_or_default(), guards, latest)
         })
     }
 
     /// Restores the previous recording; returns this one.
-    fn restore(&mut self) -> Option<Back> {
+    fn restore(&mut self) -> Option<Box<Back>> {
         let (previous, cursor, site) = self.previous.take()?;
         with_front(|front| {
             // Its ring was flushed when this recording began.
@@ -298,7 +303,7 @@ impl Session {
             front.cursor.carries.set(cursor.carries.get());
             front.cursor.detail.set(cursor.detail.get());
         });
-        Some(with_back(|back| mem::replace(back, previous)))
+        exchange_back(previous)
     }
 }
 
