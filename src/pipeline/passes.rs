@@ -161,7 +161,7 @@ struct KernelState<'a> {
 
 impl KernelState<'_> {
     fn has_gradient(&self) -> bool {
-        self.purpose.is_swept()
+        self.purpose.has_reverse_sweep()
     }
 
     fn is_optimised(&self) -> bool {
@@ -284,7 +284,7 @@ pub(crate) fn coarsen(
     options: &Options,
     profiling_inputs: &[Arc<[f64]>],
 ) -> Result<Coarsened, Refusal> {
-    let values = primal.values.as_ref().filter(|_| !purpose.is_swept());
+    let values = primal.values.as_ref().filter(|_| !purpose.has_reverse_sweep());
     let mut checkpointed = Checkpointed::new(values.unwrap_or(&primal.graph));
     let tier = primal.tier;
     // A limit beyond the largest buffer has no effect.
@@ -315,7 +315,7 @@ pub(crate) fn coarsen(
             });
         }
         // Checkpoints save memory in reverse sweeps only.
-        let less = checkpoint(&checkpointed).filter(|_| purpose.is_swept());
+        let less = checkpoint(&checkpointed).filter(|_| purpose.has_reverse_sweep());
         let is_in_order = |less: &Checkpointed| {
             options.numerics == Numerics::Real || reordered(&less.graph).is_empty()
         };

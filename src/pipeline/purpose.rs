@@ -60,7 +60,7 @@ impl Purpose {
     }
 
     /// Tests whether there is a reverse sweep, with a result for each active input.
-    pub(crate) fn is_swept(self) -> bool {
+    pub(crate) fn has_reverse_sweep(self) -> bool {
         !matches!(self, Purpose::Value | Purpose::DirectionalDerivative)
     }
 }

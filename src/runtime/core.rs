@@ -104,7 +104,7 @@ impl Core {
         request: Request<'_>,
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
-        if request.purpose.is_swept() {
+        if request.purpose.has_reverse_sweep() {
             Error::check_length(inputs.active.len(), gradient.len())?;
         }
         if request.purpose.has_direction() {
@@ -141,8 +141,13 @@ impl Core {
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
         let specialisation = self.specialisation(inputs);
-        // A call without a specialisation is not merged.
-        let detail = specialisation.as_ref().map_or(Detail::Untracked, |one| one.detail());
+        // A call without a specialisation is not merged, and a kernel without a finite result has
+        // taken a known path.
+        let is_known = matches!(exit, Some(KernelExit { reason: ExitReason::NonFinite, .. }));
+        let detail = match &specialisation {
+            Some(specialisation) if !is_known => specialisation.detail(),
+            _ => Detail::Untracked,
+        };
         let is_timed = self.options.is_timed()
             && detail == Detail::Untracked
             && specialisation.as_ref().is_some_and(|one| one.times_run());
@@ -244,14 +249,14 @@ impl Core {
         });
         let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
         let Request { purpose, direction } = request;
-        let limits = RunLimits { whole, call, is_swept: purpose != Purpose::Value };
+        let limits = RunLimits { whole, call, has_reverse_sweep: purpose != Purpose::Value };
         let mut run =
             tracer.run_within(&f, inputs, limits, self.created_at).map_err(Kind::Trace)?;
         let value = match &mut run {
             Run::Whole(trace) if purpose.has_direction() => {
                 push_forward(trace, direction, tangents);
                 let derivative = tangents.of(trace.output);
-                if purpose.is_swept() {
+                if purpose.has_reverse_sweep() {
                     let products = sweep_tangents(trace, tangents).iter().map(|one| one.tangent);
                     gradient.iter_mut().zip(products).for_each(|(to, product)| *to = product);
                 }
@@ -262,13 +267,13 @@ impl Core {
                 return Err(Kind::Trace(too_long).into());
             }
             Run::Whole(trace) => {
-                if purpose.is_swept() {
+                if purpose.has_reverse_sweep() {
                     gradient.copy_from_slice(sweep(trace, adjoints));
                 }
                 trace.value()
             }
             Run::Long(run) => {
-                if purpose.is_swept() {
+                if purpose.has_reverse_sweep() {
                     gradient.copy_from_slice(run.sweep(&f, adjoints).map_err(Kind::Trace)?);
                 }
                 run.value()
@@ -459,7 +464,7 @@ fn run(
         // finite numbers, so the tape decides what is NaN or infinite.
         Ok(_) if !all_finite(outputs) => Err(ExitReason::NonFinite),
         Ok(()) => {
-            if purpose.is_swept() {
+            if purpose.has_reverse_sweep() {
                 gradient.copy_from_slice(&outputs[..gradient.len()]);
             }
             Ok(outputs.last().copied().unwrap_or(f64::NAN))

@@ -177,7 +177,7 @@ impl Installed {
         let (kernel, tape) = (add(&self.kernel_time, kernel), add(&self.tape_time, tape));
         if matches!(plan, Plan::Kernel) && kernel + tape * self.exit_share() > tape {
             let losses = self.losses.fetch_add(1, Ordering::Relaxed);
-            let back_off = BACK_OFF.checked_shl(losses).unwrap_or(MAX_BACK_OFF);
+            let back_off = BACK_OFF << losses.min(MAX_BACK_OFF.ilog2());
             self.plan.set(Plan::BackOff(back_off.min(MAX_BACK_OFF)));
             // After that it is timed again soon, as if it were new.
             self.old_calls.store(self.calls.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -231,7 +231,7 @@ mod tests {
         time(&installed, 11, 10);
         assert!(installed.is_backing_off());
         assert_eq!(calls(&installed, 1000, 0), u64::from(1001 - BACK_OFF));
-        (0..10).for_each(|_| time(&installed, 11, 10));
+        (0..40).for_each(|_| time(&installed, 11, 10));
         assert_eq!(calls(&installed, 5000, 0), u64::from(5001 - MAX_BACK_OFF));
         time(&installed, 9, 10);
         assert!(!installed.is_backing_off());

@@ -418,6 +418,8 @@ macro_rules! recorded {
                 gradient: &mut [f64],
                 hessian: &mut [f64],
             ) -> Result<f64, Error> {
+                // Before anything is written.
+                Error::check_length(x.len(), gradient.len())?;
                 self.hessian_into(x $(, $data)?, hessian)?;
                 self.value_and_grad_into(x $(, $data)?, gradient)
             }

@@ -95,7 +95,8 @@ impl Specialisation {
             return None;
         }
         let is_current = kernel.generation == profile.traces.generation();
-        let side_exit = profile.traces.side_exit(trace, kernel.version);
+        let find_exit = |profile: &mut Profile| profile.traces.side_exit(trace, kernel.version);
+        let side_exit = spend(&mut profile, options, find_exit);
         self.merge(&mut profile, (trace, inputs), options);
         side_exit.filter(|_| is_current && !profile.divergent)
     }

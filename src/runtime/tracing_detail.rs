@@ -24,8 +24,8 @@ const MARKED_RUNS: u32 = 64;
 pub(super) struct TracingDetail {
     /// The number of further runs on the tape that record marks and places.
     detailed_runs: AtomicU32,
-    /// The number of exits from kernels since the latest new path; always 0 if profiling is not
-    /// bounded.
+    /// The number of exits from kernels since the latest new path; always 0 unless cost
+    /// decides when kernels are made.
     exits_since_new_path: AtomicU32,
     /// True if the budget has enough for such a run.
     may_profile: AtomicBool,

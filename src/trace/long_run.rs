@@ -37,7 +37,7 @@ pub enum Run<'a> {
 ///
 /// let power = |x: &[Var], _: &[Var]| (1..100).fold(x[0], |y, _| y * x[0]);
 /// let inputs = Inputs { active: &[1.0], inactive: &[] };
-/// let limits = RunLimits { whole: 30, call: 1000, is_swept: true };
+/// let limits = RunLimits { whole: 30, call: 1000, has_reverse_sweep: true };
 /// let mut tracer = Tracer::default();
 /// let Run::Long(mut run) = tracer.run_within(power, inputs, limits, Location::caller())? else {
 ///     panic!("100 operations are more than 30");

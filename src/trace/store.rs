@@ -20,7 +20,7 @@ pub struct RunLimits {
     /// The largest number of events. A run with more is an error.
     pub call: usize,
     /// True if a long run is swept; otherwise only its value is computed.
-    pub is_swept: bool,
+    pub has_reverse_sweep: bool,
 }
 
 /// The number of events that have left the ring, and the parts of them that are kept.
@@ -65,7 +65,7 @@ enum Kept {
 
 impl Store {
     pub(super) const fn idle() -> Self {
-        let limits = RunLimits { whole: 0, call: 0, is_swept: false };
+        let limits = RunLimits { whole: 0, call: 0, has_reverse_sweep: false };
         Store { kept: Kept::Whole, len: 0, end: 0, inputs: 0, limits, beyond: None }
     }
 
@@ -81,7 +81,7 @@ impl Store {
 
     /// The store of a run that repeats a long one of `len` events and keeps the steps of `window`.
     pub(super) fn repeated(inputs: usize, len: usize, window: Range<usize>) -> Self {
-        let limits = RunLimits { whole: 0, call: 0, is_swept: true };
+        let limits = RunLimits { whole: 0, call: 0, has_reverse_sweep: true };
         let kept = Kept::Window(window);
         Store { kept, len: inputs, end: len, inputs, limits, beyond: None }
     }
@@ -129,7 +129,7 @@ impl Store {
             return Err(TraceError::TooLong { limit, at });
         }
         self.beyond.get_or_insert(at);
-        if self.limits.is_swept {
+        if self.limits.has_reverse_sweep {
             events.keep_values();
             self.kept = Kept::Latest(self.len);
             self.end = most.min(self.len + self.limits.whole.max(1));

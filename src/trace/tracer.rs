@@ -115,7 +115,7 @@ impl Tracer {
         limit: usize,
         made: Site,
     ) -> Result<Trace<'_>, TraceError> {
-        let limits = RunLimits { whole: limit, call: limit, is_swept: false };
+        let limits = RunLimits { whole: limit, call: limit, has_reverse_sweep: false };
         self.record(f, inputs, limits, made).map(|finished| self.trace(inputs, finished))
     }
 

@@ -56,7 +56,7 @@ fn a_run_that_is_not_repeated_is_an_error_with_the_place() {
         y.sin().cos().exp()
     };
     let inputs = Inputs { active: &[1.0], inactive: &[] };
-    let limits = RunLimits { whole: 2, call: 10, is_swept: true };
+    let limits = RunLimits { whole: 2, call: 10, has_reverse_sweep: true };
     let mut tracer = Tracer::default();
     let run = tracer.run_within(f, inputs, limits, Location::caller()).unwrap();
     let Run::Long(mut run) = run else { panic!("{run:?}") };
