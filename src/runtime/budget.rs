@@ -80,7 +80,7 @@ impl Budget {
     }
 
     /// Earns for a run of `events` events on the tape, and for the calls served by kernels since
-    /// the last one, each of which saves three quarters of a run; `kernel_calls` counts all of them.
+    /// the last one, each of which saves most of a run; `kernel_calls` counts all of them.
     pub(super) fn earn(&mut self, events: usize, is_tracked: bool, kernel_calls: u64) {
         if is_tracked {
             self.tracked_events = events;
@@ -97,7 +97,7 @@ impl Budget {
         self.kernel_calls = kernel_calls;
         self.idle_runs = (self.idle_runs + 1).saturating_sub(served).min(MAX_IDLE_RUNS);
         let runs_per_earned = RUNS_PER_EARNED * (1 + self.idle_runs / IDLE_RUNS);
-        let saved = 3 * served.min(MOST_SAVED) * self.events / 4;
+        let saved = served.min(MOST_SAVED) * self.events;
         let divisor = if self.has_given_up { GIVEN_UP_DIVISOR } else { 1 };
         let earned = (events.div_ceil(runs_per_earned) + saved) / divisor;
         self.credit = self.credit.saturating_add(earned as i64);
