@@ -254,7 +254,10 @@ pub use phigrad_macros::Carry;
 /// ```
 pub use phigrad_macros::traced;
 pub use pipeline::{Limits, Numerics, Purpose, Refusal};
-pub use runtime::{Error, Recorded, RecordedWith, Report, Tape, TapeBuilder};
+pub use runtime::{
+    Error, Output, OutputReader, OutputWriter, Outputs, Recorded, RecordedWith, Report, Tape,
+    TapeBuilder,
+};
 pub use ssa::Place;
 pub use trace::Var;
 

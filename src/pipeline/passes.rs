@@ -4,6 +4,7 @@
 //! Each pass maps a graph to a graph. [`run`] applies the rows of a table in order and verifies
 //! the graph after each of them, in debug builds. The order is decided here and nowhere else.
 
+use core::ops::Range;
 use std::sync::Arc;
 
 use super::loop_forms::{
@@ -224,6 +225,12 @@ impl Rolled {
             recorded: Arc::new(derivative(&self.recorded)?),
             graph: derivative(&self.graph)?,
         })
+    }
+
+    /// The same function as one of `weights`, a range of inputs, with the others inactive.
+    pub(crate) fn by_weights(&self, weights: Range<u32>) -> Result<Rolled, Refusal> {
+        let by = |graph: &Graph| graph.with_active(weights.clone()).ok_or(Refusal::Panicked);
+        Ok(Rolled { recorded: Arc::new(by(&self.recorded)?), graph: by(&self.graph)? })
     }
 }
 

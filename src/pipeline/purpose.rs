@@ -1,7 +1,8 @@
-//! The purpose of a kernel: value, gradient, both, or a derivative along a direction.
+//! The purpose of a kernel: its results.
 
 /// The results of a kernel. A hot function gets a kernel for each purpose that it is called
-/// for; `compile` makes those for value, gradient and both in any case.
+/// for; `compile` makes those for value, gradient and both in any case, and for a function of
+/// several outputs those for the outputs and for vector-Jacobian products.
 ///
 /// # Examples
 ///
@@ -29,6 +30,14 @@ pub enum Purpose {
     DirectionalDerivative,
     /// The derivative of the gradient along a direction: the Hessian times the direction.
     HessianProduct,
+    /// The outputs of a function of several.
+    Outputs,
+    /// The derivatives of the outputs along a direction: the Jacobian times the direction.
+    JacobianVectorProduct,
+    /// The gradient of a weighted sum of the outputs: the weights times the Jacobian.
+    VectorJacobianProduct,
+    /// The Jacobian: the derivative of each output by each active input.
+    Jacobian,
 }
 
 impl core::fmt::Display for Purpose {
@@ -39,6 +48,10 @@ impl core::fmt::Display for Purpose {
             Purpose::ValueAndGradient => "value and gradient",
             Purpose::DirectionalDerivative => "directional derivative",
             Purpose::HessianProduct => "Hessian product",
+            Purpose::Outputs => "outputs",
+            Purpose::JacobianVectorProduct => "Jacobian-vector product",
+            Purpose::VectorJacobianProduct => "vector-Jacobian product",
+            Purpose::Jacobian => "Jacobian",
         })
     }
 }
@@ -46,20 +59,64 @@ impl core::fmt::Display for Purpose {
 impl Purpose {
     pub(crate) const COUNT: usize = Purpose::ALL.len();
 
-    pub(crate) const ALL: [Purpose; 5] = [
+    pub(crate) const ALL: [Purpose; 9] = [
         Purpose::Value,
         Purpose::Gradient,
         Purpose::ValueAndGradient,
         Purpose::DirectionalDerivative,
         Purpose::HessianProduct,
+        Purpose::Outputs,
+        Purpose::JacobianVectorProduct,
+        Purpose::VectorJacobianProduct,
+        Purpose::Jacobian,
     ];
 
     /// Tests whether there is a direction: a further inactive input for each active one.
     pub(crate) fn has_direction(self) -> bool {
-        matches!(self, Purpose::DirectionalDerivative | Purpose::HessianProduct)
+        matches!(
+            self,
+            Purpose::DirectionalDerivative
+                | Purpose::HessianProduct
+                | Purpose::JacobianVectorProduct
+        )
     }
 
-    /// Tests whether there is a reverse sweep, with a result for each active input.
+    /// Tests whether it is a purpose of functions of several outputs. Their recorded graph is the
+    /// sum of the outputs, each times a weight: a further inactive input after the others.
+    pub(crate) fn has_weights(self) -> bool {
+        matches!(
+            self,
+            Purpose::Outputs
+                | Purpose::JacobianVectorProduct
+                | Purpose::VectorJacobianProduct
+                | Purpose::Jacobian
+        )
+    }
+
+    /// Tests whether the results are derivatives by the weights: the outputs, or their
+    /// derivatives along the direction.
+    pub(crate) fn is_by_weights(self) -> bool {
+        matches!(self, Purpose::Outputs | Purpose::JacobianVectorProduct)
+    }
+
+    /// Tests whether the tape is swept for it.
+    pub(crate) fn is_swept(self) -> bool {
+        self.has_reverse_sweep() && !self.is_by_weights()
+    }
+
+    /// Tests whether the tape passes over a run more than once, or forward, for it.
+    pub(crate) fn needs_whole_run(self) -> bool {
+        self.has_direction() || self == Purpose::Jacobian
+    }
+
+    /// Tests whether a single number is among the results: the value, or its derivative along the
+    /// direction.
+    pub(crate) fn has_value(self) -> bool {
+        matches!(self, Purpose::Value | Purpose::ValueAndGradient | Purpose::DirectionalDerivative)
+    }
+
+    /// Tests whether a kernel has a reverse sweep, with a result for each active input or for each
+    /// weight.
     pub(crate) fn has_reverse_sweep(self) -> bool {
         !matches!(self, Purpose::Value | Purpose::DirectionalDerivative)
     }

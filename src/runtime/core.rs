@@ -4,23 +4,21 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
-use super::installed::Dispatch;
+use super::function::{Function, NoOutput, Request, Scalar, Weighted, always, read};
+use super::kernel_call::{Served, run_kernel};
 use super::lengths::OtherLengths;
+use super::outputs::{OutputShape, OutputWriter};
 use super::profile::{ExitReason, KernelExit};
 use super::report::Report;
 use super::specialisation::Specialisation;
-use crate::jit::{Kernel, RunError};
 use crate::pipeline::{Limits, Numerics, Options, Purpose, Recording, Refusal};
-use crate::trace::{
-    Adjoints, Detail, Inputs, Run, RunLimits, Site, Tangents, TraceError, Tracer, Var,
-    push_forward, sweep, sweep_tangents,
-};
+use crate::trace::{Adjoints, Detail, Inputs, Run, RunLimits, Site, Tangents, Tracer, Var};
 
 /// All of a recorded function but the function itself.
 pub(super) struct Core {
@@ -44,42 +42,76 @@ struct Workspace {
     tracer: Tracer,
     adjoints: Adjoints,
     tangents: Tangents,
-}
-
-/// The derivatives that a call asks for.
-#[derive(Clone, Copy)]
-pub(super) struct Request<'a> {
-    pub(super) purpose: Purpose,
-    /// The direction, if the purpose has one: a number for each active input.
-    pub(super) direction: &'a [f64],
-}
-
-impl From<Purpose> for Request<'_> {
-    /// A request without direction.
-    fn from(purpose: Purpose) -> Self {
-        Request { purpose, direction: &[] }
-    }
-}
-
-/// The buffers of one kernel call.
-#[derive(Default)]
-struct Buffers {
-    scratch: Vec<f64>,
-    outputs: Vec<f64>,
-    /// Inactive inputs and direction.
+    /// The inactive inputs with the weights of the outputs.
     inactive: Vec<f64>,
 }
 
-impl Buffers {
-    const fn new() -> Self {
-        Buffers { scratch: Vec::new(), outputs: Vec::new(), inactive: Vec::new() }
+/// A run on the tape, with all its inputs.
+struct Recorded<'a> {
+    run: &'a Run<'a>,
+    inputs: Inputs<'a>,
+}
+
+/// The inputs of a call, and the shape of its outputs if there are several: these select the
+/// specialisation.
+#[derive(Clone, Copy)]
+pub(super) struct Key<'a> {
+    pub(super) inputs: Inputs<'a>,
+    pub(super) outputs: Option<&'a OutputShape>,
+}
+
+impl Key<'_> {
+    /// The number of active and of inactive inputs.
+    pub(super) fn lengths(self) -> (usize, usize) {
+        (self.inputs.active.len(), self.inputs.inactive.len())
     }
 }
 
-thread_local! {
-    /// The buffers of the latest call, for their memory. Kernels run no user
-    /// code, so one pair for each thread is enough.
-    static BUFFERS: Cell<Buffers> = const { Cell::new(Buffers::new()) };
+/// The place for the results of a call.
+pub(super) enum Results<'a> {
+    Into { slice: &'a mut [f64], name: &'static str },
+    Allocated(&'a mut Vec<f64>),
+}
+
+impl Results<'_> {
+    /// The slice for the results of a call with outputs of this shape.
+    fn of_shape(
+        &mut self,
+        inputs: Inputs<'_>,
+        request: Request<'_>,
+        shape: &OutputShape,
+    ) -> Result<&mut [f64], Error> {
+        self.slice(match request.purpose {
+            Purpose::VectorJacobianProduct => {
+                Error::check_length("slice of weights", shape.count, request.weights.len())?;
+                inputs.active.len()
+            }
+            Purpose::Jacobian => shape.count * inputs.active.len(),
+            _ => shape.count,
+        })
+    }
+
+    /// The slice for `count` results.
+    pub(super) fn slice(&mut self, count: usize) -> Result<&mut [f64], Error> {
+        match self {
+            Results::Into { slice, name } => {
+                Error::check_length(name, count, slice.len())?;
+                Ok(slice)
+            }
+            Results::Allocated(vector) => {
+                vector.resize(count, 0.0);
+                Ok(vector)
+            }
+        }
+    }
+}
+
+/// The outcome of an attempt to have a kernel serve a call.
+enum Attempt {
+    /// The call is served: by a kernel, or by the tape that has repeated it.
+    Served(Result<f64, Error>),
+    Exit(KernelExit),
+    NoKernel,
 }
 
 impl Core {
@@ -95,52 +127,132 @@ impl Core {
         }
     }
 
-    /// Calls `f`. The gradient is written into `gradient` unless `purpose` is
-    /// the value alone; the value is returned unless it is the gradient alone.
+    /// Calls `f`, a function of one output. The gradient is written into `gradient` unless the
+    /// purpose is the value alone; the value is returned unless it is the gradient alone.
     pub(super) fn call(
         &self,
-        f: impl Fn(&[Var], &[Var]) -> Var,
+        f: impl Fn(&[Var], &[Var]) -> Option<Var>,
         inputs: Inputs<'_>,
         request: Request<'_>,
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
         if request.purpose.has_reverse_sweep() {
-            Error::check_length(inputs.active.len(), gradient.len())?;
+            Error::check_length("gradient", inputs.active.len(), gradient.len())?;
         }
-        if request.purpose.has_direction() {
-            Error::check_length(inputs.active.len(), request.direction.len())?;
-        }
+        check_direction(inputs, request)?;
+        let (f, key) = (Scalar(f), Key { inputs, outputs: None });
         let mut exit = None;
-        if let Some(specialisation) = find(&self.specialisations.load(), inputs) {
-            match run_kernel(specialisation, inputs, request, gradient) {
-                Some(Ok(Served { value, call, time: None }))
-                    if !self.options.audit.includes(call) =>
-                {
-                    return Ok(value);
-                }
-                Some(Ok(served)) => {
-                    return self.repeat(f, (specialisation, served), inputs, request, gradient);
-                }
-                Some(Err(kernel_exit)) => {
-                    specialisation.fell_back(kernel_exit);
-                    exit = Some(kernel_exit);
-                }
-                None => {}
+        if let Some(specialisation) = find(&self.specialisations.load(), key) {
+            match self.try_kernel(&f, specialisation, inputs, request, gradient) {
+                Attempt::Served(value) => return value,
+                Attempt::Exit(kernel_exit) => exit = Some(kernel_exit),
+                Attempt::NoKernel => {}
             }
         }
-        self.call_tape(f, inputs, request, exit, gradient)
+        self.call_tape(&f, key, request, exit, gradient)
+    }
+
+    /// Calls `f`, a function of several outputs, which have the shape `of_type` if their type tells.
+    /// Writes the results into `results`; returns the shape of the outputs.
+    ///
+    /// Otherwise the shape is known after a run only. A run with other outputs than expected is
+    /// repeated.
+    pub(super) fn call_outputs(
+        &self,
+        f: impl Fn(&[Var], &[Var], &mut OutputWriter) -> bool,
+        of_type: Option<OutputShape>,
+        inputs: Inputs<'_>,
+        request: Request<'_>,
+        mut results: Results<'_>,
+    ) -> Result<OutputShape, Error> {
+        check_direction(inputs, request)?;
+        let (mut exit, mut expected) = (None, None::<(u64, &OutputShape)>);
+        let specialisations = self.specialisations.load();
+        for specialisation in with_lengths(&specialisations, inputs) {
+            let Some(shape) = &specialisation.outputs else { continue };
+            let Ok(results) = results.of_shape(inputs, request, shape) else { continue };
+            let f = Weighted::new(&f, shape, self.created_at);
+            match self.try_kernel(&f, specialisation, inputs, request, results) {
+                Attempt::Served(result) => return result.map(|_| shape.clone()),
+                Attempt::Exit(kernel_exit) => exit = Some(kernel_exit),
+                Attempt::NoKernel => {}
+            }
+            let calls = specialisation.calls();
+            if expected.is_none_or(|(most, _)| calls >= most) {
+                expected = Some((calls, shape));
+            }
+        }
+        let expected = expected.map(|(_, shape)| shape.clone()).or(of_type);
+        let mut shape = match expected {
+            Some(shape) => shape,
+            None => self.shape_of_run(&f, inputs)?,
+        };
+        for is_repeated in [false, true] {
+            let to = results.of_shape(inputs, request, &shape)?;
+            let function = Weighted::new(&f, &shape, self.created_at);
+            let key = Key { inputs, outputs: Some(&shape) };
+            match self.call_tape(&function, key, request, exit.take(), to) {
+                Err(error) if error.is_other_outputs() && !is_repeated => {
+                    shape = function.shape();
+                }
+                Err(error) => return Err(error),
+                Ok(_) => break,
+            }
+        }
+        Ok(shape)
+    }
+
+    /// The shape of the outputs of a run that is not recorded.
+    fn shape_of_run(
+        &self,
+        f: impl Fn(&[Var], &[Var], &mut OutputWriter) -> bool,
+        inputs: Inputs<'_>,
+    ) -> Result<OutputShape, Error> {
+        let none = OutputShape::default();
+        let function = Weighted::new(f, &none, self.created_at);
+        let request = Purpose::Outputs.into();
+        match self.on_tape(&function, inputs, request, Detail::Untracked, &mut [], |_| {}) {
+            Err(error) if !error.is_other_outputs() => Err(error),
+            _ => Ok(function.shape()),
+        }
+    }
+
+    /// Has the kernel of `specialisation` serve a call of `f`, if there is one and it has a result.
+    #[inline]
+    fn try_kernel(
+        &self,
+        f: &impl Function,
+        specialisation: &Specialisation,
+        inputs: Inputs<'_>,
+        request: Request<'_>,
+        results: &mut [f64],
+    ) -> Attempt {
+        match run_kernel(specialisation, inputs, request, results) {
+            Some(Ok(Served { value, call, time: None })) if !self.options.audit.includes(call) => {
+                Attempt::Served(Ok(value))
+            }
+            Some(Ok(served)) => {
+                let served = (specialisation, served);
+                Attempt::Served(self.repeat(f, served, inputs, request, results))
+            }
+            Some(Err(exit)) => {
+                specialisation.fell_back(exit);
+                Attempt::Exit(exit)
+            }
+            None => Attempt::NoKernel,
+        }
     }
 
     #[inline(never)]
     fn call_tape(
         &self,
-        f: impl Fn(&[Var], &[Var]) -> Var,
-        inputs: Inputs<'_>,
+        f: &impl Function,
+        key: Key<'_>,
         request: Request<'_>,
         exit: Option<KernelExit>,
-        gradient: &mut [f64],
+        results: &mut [f64],
     ) -> Result<f64, Error> {
-        let specialisation = self.specialisation(inputs);
+        let specialisation = self.specialisation(key);
         // A call without a specialisation is not merged, and a kernel without a finite result has
         // taken a known path.
         let is_known = matches!(exit, Some(KernelExit { reason: ExitReason::NonFinite, .. }));
@@ -152,11 +264,11 @@ impl Core {
             && detail == Detail::Untracked
             && specialisation.as_ref().is_some_and(|one| one.times_run());
         let start = is_timed.then(Instant::now);
-        self.on_tape(f, inputs, request, detail, gradient, |run| match (run, &specialisation) {
+        let record = |run: Recorded<'_>| match (run.run, &specialisation) {
             (Run::Whole(trace), Some(specialisation)) => {
                 let time = start.map(|start| start.elapsed());
                 specialisation.record(
-                    (trace, inputs),
+                    (trace, run.inputs),
                     request.purpose,
                     (exit, time),
                     &self.options,
@@ -166,7 +278,14 @@ impl Core {
                 specialisation.record_long(run, &self.options);
             }
             (_, None) => _ = self.unspecialised_calls.fetch_add(1, Ordering::Relaxed),
-        })
+        };
+        let result = self.on_tape(f, key.inputs, request, detail, results, record);
+        if let (Err(error), Some(specialisation)) = (&result, &specialisation)
+            && error.is_failed()
+        {
+            specialisation.count_failed();
+        }
+        result
     }
 
     /// Repeats a kernel call on the tape. An audited run is compared with the recorded paths; for
@@ -176,71 +295,63 @@ impl Core {
     #[inline(never)]
     fn repeat(
         &self,
-        f: impl Fn(&[Var], &[Var]) -> Var,
+        f: &impl Function,
         (specialisation, served): (&Specialisation, Served),
         inputs: Inputs<'_>,
         request: Request<'_>,
-        gradient: &mut [f64],
+        results: &mut [f64],
     ) -> Result<f64, Error> {
         let is_audited = self.options.audit.includes(served.call);
         let detail = if is_audited { Detail::Marks } else { Detail::Untracked };
-        // Of the call that is repeated.
-        let outputs = BUFFERS.try_with(|buffers| {
-            let mut kept = buffers.take();
-            let outputs = core::mem::take(&mut kept.outputs);
-            buffers.set(kept);
-            outputs
-        });
-        let outputs = outputs.unwrap_or_default();
+        let by_kernel = results.to_vec();
         let mut unknown = None;
         let start = Instant::now();
-        let value = self.on_tape(f, inputs, request, detail, gradient, |run| {
-            let installed = specialisation.kernel(request.purpose);
-            let Some(installed) = installed.as_deref() else { return };
-            match (run, served.time) {
-                // A long run is not kept to be compared.
-                (Run::Whole(trace), _) if is_audited => {
-                    let version = installed.graph_version;
-                    unknown = specialisation.audit((trace, inputs), version, &self.options);
-                    if self.options.is_timed() && self.options.audit.is_rare(served.call) {
-                        installed.time_calls();
+        let value =
+            self.on_tape(f, inputs, request, detail, results, |Recorded { run, inputs }| {
+                let installed = specialisation.kernel(request.purpose);
+                let Some(installed) = installed.as_deref() else { return };
+                match (run, served.time) {
+                    // A long run is not kept to be compared.
+                    (Run::Whole(trace), _) if is_audited => {
+                        let version = installed.graph_version;
+                        unknown = specialisation.audit((trace, inputs), version, &self.options);
+                        if self.options.is_timed() && self.options.audit.is_rare(served.call) {
+                            installed.time_calls();
+                        }
                     }
+                    (_, Some(time)) if !is_audited => installed.add_times(time, start.elapsed()),
+                    _ => {}
                 }
-                (_, Some(time)) if !is_audited => installed.add_times(time, start.elapsed()),
-                _ => {}
-            }
-        })?;
+            })?;
         // The kernel served the same inputs along another path: something else has changed. Near a
         // guard rounding may decide, too, but then the results hardly differ.
         if let Some(side_exit) = unknown {
-            let results = gradient.iter().zip(&outputs).map(|(tape, kernel)| (*tape, *kernel));
-            let has_value = !matches!(request.purpose, Purpose::Gradient | Purpose::HessianProduct);
-            if has_value && differ(value, served.value)
+            let results = results.iter().zip(&by_kernel).map(|(tape, kernel)| (*tape, *kernel));
+            if request.purpose.has_value() && differ(value, served.value)
                 || results.into_iter().any(|(tape, kernel)| differ(tape, kernel))
             {
                 specialisation.refuse_divergent(side_exit.at);
             }
         }
-        let _ = BUFFERS.try_with(|buffers| buffers.set(Buffers { outputs, ..buffers.take() }));
         Ok(value)
     }
 
-    /// Runs `f` on the tape with this detail, and `then`; returns the value, or the derivative along
-    /// the direction if there is one.
+    /// Runs `f` on the tape with this detail, reads the results off it, and calls `then`; returns
+    /// the value, or the derivative along the direction if there is one.
     ///
     /// The buffers are kept for later calls if the whole run fits into them: those of a long run
     /// may be much larger.
     fn on_tape(
         &self,
-        f: impl Fn(&[Var], &[Var]) -> Var,
+        f: &impl Function,
         inputs: Inputs<'_>,
         request: Request<'_>,
         detail: Detail,
-        gradient: &mut [f64],
-        then: impl FnOnce(&Run<'_>),
+        results: &mut [f64],
+        then: impl FnOnce(Recorded<'_>),
     ) -> Result<f64, Error> {
         let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
-        let Workspace { tracer, adjoints, tangents } = &mut workspace;
+        let Workspace { tracer, adjoints, tangents, inactive } = &mut workspace;
         // Marks change the order in which adjoints are added up, so with exact numerics they are
         // always recorded.
         tracer.detail(match self.options.numerics {
@@ -248,43 +359,34 @@ impl Core {
             Numerics::Real => detail,
         });
         let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
-        let Request { purpose, direction } = request;
-        let limits = RunLimits { whole, call, has_reverse_sweep: purpose != Purpose::Value };
-        let mut run =
-            tracer.run_within(&f, inputs, limits, self.created_at).map_err(Kind::Trace)?;
-        let value = match &mut run {
-            Run::Whole(trace) if purpose.has_direction() => {
-                push_forward(trace, direction, tangents);
-                let derivative = tangents.of(trace.output);
-                if purpose.has_reverse_sweep() {
-                    let products = sweep_tangents(trace, tangents).iter().map(|one| one.tangent);
-                    gradient.iter_mut().zip(products).for_each(|(to, product)| *to = product);
-                }
-                derivative
-            }
-            Run::Long(run) if purpose.has_direction() => {
-                let too_long = TraceError::TooLong { limit: whole, at: run.beyond() };
-                return Err(Kind::Trace(too_long).into());
-            }
-            Run::Whole(trace) => {
-                if purpose.has_reverse_sweep() {
-                    gradient.copy_from_slice(sweep(trace, adjoints));
-                }
-                trace.value()
-            }
-            Run::Long(run) => {
-                if purpose.has_reverse_sweep() {
-                    gradient.copy_from_slice(run.sweep(&f, adjoints).map_err(Kind::Trace)?);
-                }
-                run.value()
-            }
+        let has_reverse_sweep = request.purpose.is_swept();
+        let limits = RunLimits { whole, call, has_reverse_sweep };
+        let weights = f.weights();
+        let inputs = if weights == 0 {
+            inputs
+        } else {
+            inactive.clear();
+            inactive.extend_from_slice(inputs.inactive);
+            inactive.extend_from_slice(request.weights);
+            inactive.resize(inputs.inactive.len() + weights, 0.0);
+            Inputs { inactive, ..inputs }
         };
-        then(&run);
-        let is_whole = matches!(run, Run::Whole(_));
-        if is_whole {
+        let no_output = Cell::new(None);
+        let mut run = tracer
+            .run_within(always(f, &no_output), inputs, limits, self.created_at)
+            .map_err(Kind::Trace)?;
+        let result = match no_output.get() {
+            Some(NoOutput::Error) => Err(Kind::Failed.into()),
+            Some(NoOutput::OtherOutputs) => Err(Kind::OtherOutputs { at: self.created_at }.into()),
+            None => read(f, &mut run, request, whole, (adjoints, tangents), results),
+        };
+        if result.is_ok() {
+            then(Recorded { run: &run, inputs });
+        }
+        if matches!(run, Run::Whole(_)) {
             self.lock_workspaces().push(workspace);
         }
-        Ok(value)
+        result
     }
 
     /// Forgets all that was recorded, and all kernels.
@@ -351,27 +453,25 @@ impl Core {
         }
     }
 
-    /// The specialisation for the lengths of `inputs`; `None` beyond the limit.
-    fn specialisation(&self, inputs: Inputs<'_>) -> Option<Arc<Specialisation>> {
-        if let Some(found) = find(&self.specialisations.load(), inputs) {
+    /// The specialisation for `key`; `None` beyond the limit.
+    fn specialisation(&self, key: Key<'_>) -> Option<Arc<Specialisation>> {
+        if let Some(found) = find(&self.specialisations.load(), key) {
             return Some(Arc::clone(found));
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.specialisations.load_full();
-        let Err(at) = position(&known, inputs) else {
-            return find(&known, inputs).map(Arc::clone);
+        let Err(at) = position(&known, key) else {
+            return find(&known, key).map(Arc::clone);
         };
-        let length = (inputs.active.len(), inputs.inactive.len());
         let mut all = SmallVec::clone(&known);
         let at = if known.len() < self.options.limits.specialisations {
             at
         } else {
-            let replaced = others.replaced(length, &known)?;
+            let replaced = others.replaced(key, &known)?;
             others.add_replaced(all.remove(replaced).served_calls());
             at - usize::from(replaced < at)
         };
-        let new =
-            Specialisation::new(length, self.options.hotness, Arc::clone(&self.profile_bytes));
+        let new = Specialisation::new(key, self.options.hotness, Arc::clone(&self.profile_bytes));
         let new = Arc::new(new);
         all.insert(at, Arc::clone(&new));
         self.specialisations.store(Arc::new(all));
@@ -383,106 +483,43 @@ impl Core {
     }
 }
 
-/// The specialisation for the lengths of `inputs`.
+/// The specialisation for `key`.
 fn find<'a>(
     specialisations: &'a [Arc<Specialisation>],
-    inputs: Inputs<'_>,
+    key: Key<'_>,
 ) -> Option<&'a Arc<Specialisation>> {
-    position(specialisations, inputs).ok().map(|at| &specialisations[at])
+    position(specialisations, key).ok().map(|at| &specialisations[at])
 }
 
-/// The position of the specialisation for the lengths of `inputs`, or that of a new one.
-fn position(specialisations: &[Arc<Specialisation>], inputs: Inputs<'_>) -> Result<usize, usize> {
-    let length = (inputs.active.len(), inputs.inactive.len());
-    specialisations.binary_search_by_key(&length, |one| (one.active, one.inactive))
+/// The position of the specialisation for `key`, or that of a new one.
+fn position(specialisations: &[Arc<Specialisation>], key: Key<'_>) -> Result<usize, usize> {
+    specialisations.binary_search_by(|one| {
+        let lengths = (one.active, one.inactive).cmp(&key.lengths());
+        lengths.then_with(|| one.outputs.as_ref().cmp(&key.outputs))
+    })
 }
 
-/// A call that a kernel served.
-struct Served {
-    value: f64,
-    /// The number of the call.
-    call: u64,
-    /// Its time, if it was taken.
-    time: Option<Duration>,
-}
-
-/// Runs the kernel, unless there is none or it backs off. Writes to `gradient` on success only.
-fn run_kernel(
-    specialisation: &Specialisation,
+/// The specialisations for the lengths of `inputs`, with outputs of any shape.
+fn with_lengths<'a>(
+    specialisations: &'a [Arc<Specialisation>],
     inputs: Inputs<'_>,
-    request: Request<'_>,
-    gradient: &mut [f64],
-) -> Option<Result<Served, KernelExit>> {
-    let installed = specialisation.kernel(request.purpose);
-    let installed = installed.as_deref()?;
-    let start = match installed.dispatch() {
-        Dispatch::Kernel => None,
-        Dispatch::Timed => Some(Instant::now()),
-        Dispatch::Tape => return None,
-    };
-    let result = match run(&installed.kernel, inputs, request, gradient) {
-        Ok(value) => {
-            let time = start.map(|start| start.elapsed());
-            Ok(Served { value, call: installed.served(), time })
-        }
-        Err(reason) => {
-            installed.exit();
-            Err(KernelExit { graph_version: installed.graph_version, reason })
-        }
-    };
-    Some(result)
+) -> &'a [Arc<Specialisation>] {
+    let lengths = Key { inputs, outputs: None }.lengths();
+    let start = specialisations.partition_point(|one| (one.active, one.inactive) < lengths);
+    let end = specialisations.partition_point(|one| (one.active, one.inactive) <= lengths);
+    &specialisations[start..end]
 }
 
-/// Runs `kernel`; returns the value, or the derivative along the direction. Writes to `gradient` on success only.
-#[inline]
-fn run(
-    kernel: &Kernel,
-    inputs: Inputs<'_>,
-    Request { purpose, direction }: Request<'_>,
-    gradient: &mut [f64],
-) -> Result<f64, ExitReason> {
-    let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
-    let Buffers { scratch, outputs, inactive } = &mut buffers;
-    let count = kernel.outputs();
-    if outputs.len() < count {
-        outputs.resize(count, 0.0);
+/// An error if there should be a direction and it is too short or too long.
+fn check_direction(inputs: Inputs<'_>, request: Request<'_>) -> Result<(), Error> {
+    match request.purpose.has_direction() {
+        true => Error::check_length("direction", inputs.active.len(), request.direction.len()),
+        false => Ok(()),
     }
-    let outputs = &mut outputs[..count];
-    let inactive = match (inputs.inactive, direction) {
-        (data, []) => data,
-        ([], direction) => direction,
-        (data, direction) => {
-            inactive.clear();
-            inactive.extend_from_slice(data);
-            inactive.extend_from_slice(direction);
-            inactive
-        }
-    };
-    let result = match kernel.run(inputs.active, inactive, scratch, outputs) {
-        Err(RunError::SideExit | RunError::Shape) => Err(ExitReason::SideExit),
-        // A kernel multiplies zero adjoints, which the sweep skips, and its rewrites assume
-        // finite numbers, so the tape decides what is NaN or infinite.
-        Ok(_) if !all_finite(outputs) => Err(ExitReason::NonFinite),
-        Ok(()) => {
-            if purpose.has_reverse_sweep() {
-                gradient.copy_from_slice(&outputs[..gradient.len()]);
-            }
-            Ok(outputs.last().copied().unwrap_or(f64::NAN))
-        }
-    };
-    // In a thread that is ending the buffers are dropped.
-    let _ = BUFFERS.try_with(|kept| kept.set(buffers));
-    result
 }
 
 /// Tests whether two results differ by more than rounding explains.
 fn differ(one: f64, other: f64) -> bool {
     const TOLERANCE: f64 = 1e-6;
     (one - other).abs() > TOLERANCE * one.abs().max(other.abs())
-}
-
-/// True if all numbers are finite; without an early exit, so that the loop is vectorised.
-fn all_finite(numbers: &[f64]) -> bool {
-    const EXPONENT: u64 = 0x7ff0_0000_0000_0000;
-    numbers.iter().fold(true, |all, x| all & (x.to_bits() & EXPONENT != EXPONENT))
 }

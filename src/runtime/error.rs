@@ -3,7 +3,7 @@
 use crate::merge::MergeError;
 use crate::pipeline::Refusal;
 use crate::ssa::Place;
-use crate::trace::TraceError;
+use crate::trace::{Site, TraceError};
 
 /// The reason why a call has no result.
 ///
@@ -17,7 +17,7 @@ use crate::trace::TraceError;
 /// let f = Tape::record(|x: &[Var]| x[0]);
 /// let error = f.grad_into(&[1.0], &mut []).unwrap_err();
 /// assert!(error.is_shape());
-/// assert_eq!(error.to_string(), "the gradient has length 0, and the number of active inputs is 1");
+/// assert_eq!(error.to_string(), "the gradient has length 0, and 1 is expected");
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
@@ -25,8 +25,17 @@ pub struct Error(#[from] Kind);
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Kind {
-    #[error("the gradient has length {found}, and the number of active inputs is {expected}")]
-    Shape { expected: usize, found: usize },
+    #[error("the {slice} has length {found}, and {expected} is expected")]
+    Shape { slice: &'static str, expected: usize, found: usize },
+    /// The function has returned an error of its own, which the caller returns.
+    #[error("the function returned an error")]
+    Failed,
+    /// The outputs have another shape than expected; if that is repeated, it is an error.
+    #[error(
+        "the function recorded at {at} has other outputs when it is repeated: it depends on state \
+         other than its inputs"
+    )]
+    OtherOutputs { at: Site },
     #[error(transparent)]
     Trace(#[from] TraceError),
     #[error("not compiled: {0}")]
@@ -39,9 +48,23 @@ pub(super) enum Kind {
 }
 
 impl Error {
-    /// An error unless a slice has the length `expected`.
-    pub(super) fn check_length(expected: usize, found: usize) -> Result<(), Error> {
-        if found == expected { Ok(()) } else { Err(Kind::Shape { expected, found }.into()) }
+    /// An error unless the slice of this name has the length `expected`.
+    pub(super) fn check_length(
+        slice: &'static str,
+        expected: usize,
+        found: usize,
+    ) -> Result<(), Error> {
+        if found == expected { Ok(()) } else { Err(Kind::Shape { slice, expected, found }.into()) }
+    }
+
+    /// True if the function has returned an error of its own.
+    pub(super) fn is_failed(&self) -> bool {
+        matches!(self.0, Kind::Failed)
+    }
+
+    /// True if the outputs have another shape than expected.
+    pub(super) fn is_other_outputs(&self) -> bool {
+        matches!(self.0, Kind::OtherOutputs { .. })
     }
 
     /// True if a slice has the wrong length. For an example see [`Error`].
@@ -102,7 +125,7 @@ impl Error {
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     pub fn is_not_repeatable(&self) -> bool {
-        matches!(self.0, Kind::Trace(TraceError::NotRepeatable { .. }))
+        matches!(self.0, Kind::Trace(TraceError::NotRepeatable { .. }) | Kind::OtherOutputs { .. })
     }
 
     /// True if `compile` made no kernel; the text gives the reason, and so does
@@ -140,11 +163,14 @@ impl Error {
                 TraceError::ForeignVar { used: site, .. }
                 | TraceError::TooLong { at: site, .. }
                 | TraceError::NotRepeatable { at: site },
-            ) => Some(Place::new(site.file(), site.line(), site.column())),
+            )
+            | Kind::OtherOutputs { at: site } => {
+                Some(Place::new(site.file(), site.line(), site.column()))
+            }
             Kind::NotCompiled(
                 Refusal::Path(MergeError::Divergent { at }) | Refusal::LongRun { at, .. },
             ) => Some(at.clone()),
-            Kind::Shape { .. } | Kind::NotCompiled(_) | Kind::Unrecorded => None,
+            Kind::Shape { .. } | Kind::Failed | Kind::NotCompiled(_) | Kind::Unrecorded => None,
         }
     }
 }

@@ -11,10 +11,14 @@ use std::sync::Arc;
 
 use super::profile::GraphVersion;
 use crate::jit::Kernel;
+use crate::pipeline::Purpose;
 
 /// A kernel in use, the version of the graph it was made from, and its record.
 pub(super) struct Installed {
     pub(super) kernel: Kernel,
+    /// The purpose that it was made for: that of the calls it serves, or the product by which it
+    /// serves calls for a Jacobian, in several runs.
+    pub(super) product: Purpose,
     pub(super) graph_version: GraphVersion,
     /// The number of calls that kernels for its purpose have served.
     calls: Arc<AtomicU64>,
@@ -99,9 +103,14 @@ const MAX_BACK_OFF: u32 = 4096;
 
 impl Installed {
     /// A kernel; `calls` counts those that kernels for its purpose serve.
-    pub(super) fn new(kernel: Kernel, graph_version: GraphVersion, calls: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(
+        (kernel, product): (Kernel, Purpose),
+        graph_version: GraphVersion,
+        calls: Arc<AtomicU64>,
+    ) -> Self {
         Installed {
             kernel,
+            product,
             graph_version,
             old_calls: AtomicU64::new(calls.load(Ordering::Relaxed)),
             calls,
@@ -204,7 +213,8 @@ mod tests {
         let graph =
             parse("graph active 1 inactive 0\nb0:\n  v1 = add v0 v0\n  return v1\n").unwrap();
         let kernel = schedule(&graph).unwrap().compile(&[]).unwrap();
-        Installed::new(kernel, GraphVersion { generation: 0, version: 1 }, Arc::default())
+        let made = (kernel, Purpose::Value);
+        Installed::new(made, GraphVersion { generation: 0, version: 1 }, Arc::default())
     }
 
     /// Serves `count` calls, `exits` of them with an exit. Returns how many tried the kernel.

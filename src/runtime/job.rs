@@ -91,8 +91,8 @@ impl Job {
         let mut tangent = None;
         for &tier in tiers {
             let is_replaced = tiers.len() > 1 && tier == Tier::First;
-            // Without and with direction.
-            let mut made = [None, None];
+            // Without and with direction, of the inputs and of the weights.
+            let mut made = [const { [const { None }; 2] }; 2];
             for &purpose in &self.kernels {
                 // The function has been dropped.
                 if Arc::strong_count(&self.specialisation) == 1 {
@@ -101,8 +101,10 @@ impl Job {
                 if is_replaced && self.specialisation.kernel(purpose).is_some() {
                     continue;
                 }
-                let has_direction = purpose.has_direction();
-                let made = &mut made[usize::from(has_direction)];
+                let product = self.specialisation.product(purpose);
+                let (has_direction, is_by_weights) =
+                    (product.has_direction(), product.is_by_weights());
+                let made = &mut made[usize::from(has_direction)][usize::from(is_by_weights)];
                 let (primal, shared) = made.get_or_insert_with(|| {
                     let rolled = rolled.as_ref().map_err(Refusal::clone);
                     let made = timed(|| {
@@ -113,7 +115,13 @@ impl Job {
                                 .as_ref()
                                 .map_err(Refusal::clone)?,
                         };
-                        primal(rolled, tier, options)
+                        match is_by_weights {
+                            false => primal(rolled, tier, options),
+                            true => {
+                                let weights = self.specialisation.weights();
+                                primal(&rolled.by_weights(weights)?, tier, options)
+                            }
+                        }
                     });
                     if let (Ok(primal), false, false) = (&made.0, is_replaced, has_direction) {
                         self.note_closed_forms(&snapshot, primal);
@@ -122,10 +130,11 @@ impl Job {
                 });
                 let primal = primal.as_ref().map_err(|refusal| refusal.clone());
                 let (result, own) =
-                    timed(|| coarsen(primal?, purpose, options, &snapshot.profiling_inputs));
+                    timed(|| coarsen(primal?, product, options, &snapshot.profiling_inputs));
                 // The optimised tier reports why there is no kernel.
                 if result.is_ok() || !is_replaced {
-                    self.install(&snapshot, purpose, result, rolling + *shared + own);
+                    let elapsed = rolling + *shared + own;
+                    self.install(&snapshot, (purpose, product), result, elapsed);
                 }
             }
         }
@@ -152,7 +161,7 @@ impl Job {
     fn install(
         &self,
         snapshot: &Snapshot,
-        purpose: Purpose,
+        (purpose, product): (Purpose, Purpose),
         result: Result<Coarsened, Refusal>,
         elapsed: Duration,
     ) {
@@ -181,7 +190,8 @@ impl Job {
             let graph_version =
                 GraphVersion { generation: snapshot.generation, version: snapshot.version };
             let calls = specialisation.kernel_calls(purpose);
-            let installed = Installed::new(coarsened.kernel, graph_version, calls);
+            let made = (coarsened.kernel, product);
+            let installed = Installed::new(made, graph_version, calls);
             specialisation.install(purpose, installed);
         }
     }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
+use super::core::Key;
+use super::outputs::OutputShape;
 use super::specialisation::{ServedCalls, Specialisation};
 
 /// The number of calls without a specialisation after which all counts are halved, so that old
@@ -18,7 +20,7 @@ const MAX_COUNTED: usize = 1024;
 /// The recent calls of lengths without a specialisation.
 #[derive(Debug, Default)]
 pub(super) struct OtherLengths {
-    counts: HashMap<(usize, usize), u64>,
+    counts: HashMap<(usize, usize, Option<OutputShape>), u64>,
     /// The number of calls since the counts were halved.
     calls: u64,
     /// The calls with lengths whose specialisation has been replaced.
@@ -26,11 +28,11 @@ pub(super) struct OtherLengths {
 }
 
 impl OtherLengths {
-    /// Counts a call with this length. Returns the position of the specialisation that it replaces:
+    /// Counts a call with this key. Returns the position of the specialisation that it replaces:
     /// the least used one, if that has been called half as often.
     pub(super) fn replaced(
         &mut self,
-        length: (usize, usize),
+        key: Key<'_>,
         specialisations: &[Arc<Specialisation>],
     ) -> Option<usize> {
         self.calls += 1;
@@ -43,14 +45,16 @@ impl OtherLengths {
         if self.counts.len() >= MAX_COUNTED {
             self.counts.clear();
         }
-        let count = self.counts.entry(length).or_insert(0);
+        let (active, inactive) = key.lengths();
+        let key = (active, inactive, key.outputs.cloned());
+        let count = self.counts.entry(key.clone()).or_insert(0);
         *count += 1;
         let recent = specialisations.iter().map(|one| one.recent_calls()).enumerate();
         let (least, calls) = recent.min_by_key(|&(_, calls)| calls)?;
         if *count < LEAST_CALLS || *count < calls.saturating_mul(2) {
             return None;
         }
-        self.counts.remove(&length);
+        self.counts.remove(&key);
         Some(least)
     }
     /// Adds the calls of a specialisation that has been replaced.

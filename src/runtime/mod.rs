@@ -2,8 +2,10 @@
 //!
 //! | file | content |
 //! | --- | --- |
-//! | `recorded` | `Tape`, `Recorded` and `RecordedWith`, the public types |
-//! | `core` | one call: kernel or tape |
+//! | `tape`, `recorded` | the entry point, and the recorded functions |
+//! | `derivatives`, `vector` | their methods: for one output, and for any number |
+//! | `core`, `kernel_call` | one call: kernel or tape; the kernel's part |
+//! | `function`, `outputs` | the results of a run on the tape, outputs of any shape |
 //! | `specialisation` | calls with one length of input: kernels, counters, merging |
 //! | `tracing_detail` | what the next runs on the tape record, and whether they are timed |
 //! | `profile` | what the tape has recorded for a specialisation; when a kernel is due |
@@ -18,20 +20,28 @@
 
 mod budget;
 mod core;
+mod derivatives;
 mod error;
+mod function;
 mod installed;
 mod job;
+mod kernel_call;
 mod lengths;
 mod options;
+mod outputs;
 mod profile;
 mod recorded;
 mod report;
 mod specialisation;
 mod specialisation_report;
+mod tape;
 mod tracing_detail;
+mod vector;
 mod workers;
 
 pub use error::Error;
 pub use options::TapeBuilder;
-pub use recorded::{Recorded, RecordedWith, Tape};
+pub use outputs::{Output, OutputReader, OutputWriter, Outputs};
+pub use recorded::{Recorded, RecordedWith};
 pub use report::{DecisionReport, KernelReport, Report, Wait, Waiting};
+pub use tape::Tape;

@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::outputs::Output;
 use super::recorded::{Recorded, RecordedWith};
 use crate::pipeline::{Audit, Hotness, Limits, Numerics, Options, Tuning};
 use crate::trace::Var;
@@ -239,8 +240,34 @@ impl TapeBuilder {
     /// ```
     #[track_caller]
     #[must_use]
-    pub fn record<F: Fn(&[Var]) -> Var>(self, f: F) -> Recorded<F> {
+    pub fn record<O: Output, F: Fn(&[Var]) -> O>(self, f: F) -> Recorded<F> {
         Recorded::new(f, self.options, Location::caller())
+    }
+
+    /// Records `f` with these options; see
+    /// [`Tape::record_into`](crate::Tape::record_into).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::builder().record_into(1, |x: &[Var], out: &mut [Var]| out[0] = x[0] * x[0]);
+    /// assert_eq!(f.jacobian(&[3.0])?, [6.0]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn record_into<F: Fn(&[Var], &mut [Var])>(
+        self,
+        outputs: usize,
+        f: F,
+    ) -> Recorded<impl Fn(&[Var]) -> Vec<Var>> {
+        self.record(move |x: &[Var]| {
+            let mut to = vec![Var::from(0.0); outputs];
+            f(x, &mut to);
+            to
+        })
     }
 
     /// Records `f` with these options; see
@@ -258,7 +285,7 @@ impl TapeBuilder {
     /// ```
     #[track_caller]
     #[must_use]
-    pub fn record_with<F: Fn(&[Var], &[Var]) -> Var>(self, f: F) -> RecordedWith<F> {
+    pub fn record_with<O: Output, F: Fn(&[Var], &[Var]) -> O>(self, f: F) -> RecordedWith<F> {
         RecordedWith::new(f, self.options, Location::caller())
     }
 }

@@ -1,6 +1,7 @@
 //! A specialisation: the calls with one length of input. It merges their paths, has kernels compiled
 //! when they are due, and counts who served.
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -8,8 +9,10 @@ use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 
+use super::core::Key;
 use super::installed::Installed;
 use super::job::Job;
+use super::outputs::OutputShape;
 use super::profile::{ExitReason, GraphVersion, KernelExit, Profile};
 use super::tracing_detail::{RUNS_PER_TIMED, TracingDetail, is_compared_run, is_timed_run};
 use super::workers;
@@ -21,6 +24,8 @@ use crate::trace::{Detail, Inputs, LongRun, Trace};
 pub(super) struct Specialisation {
     pub(super) active: usize,
     pub(super) inactive: usize,
+    /// The outputs, if there are several.
+    pub(super) outputs: Option<OutputShape>,
     /// The kernel for each purpose.
     kernels: [ArcSwapOption<Installed>; Purpose::COUNT],
     profile: Mutex<Profile>,
@@ -48,18 +53,17 @@ pub(super) struct ServedCalls {
 }
 
 impl Specialisation {
-    /// For this length of input; `profile_bytes` counts the bytes of all recorded paths of the
+    /// For this length of input and shape of outputs; `profile_bytes` counts the bytes of all recorded paths of the
     /// function.
-    pub(super) fn new(
-        (active, inactive): (usize, usize),
-        hotness: Hotness,
-        profile_bytes: Arc<AtomicUsize>,
-    ) -> Self {
+    pub(super) fn new(key: Key<'_>, hotness: Hotness, profile_bytes: Arc<AtomicUsize>) -> Self {
+        let ((active, inactive), outputs) = (key.lengths(), key.outputs.cloned());
+        let weights = outputs.as_ref().map_or(0, |outputs| outputs.count);
         Specialisation {
             active,
             inactive,
+            outputs,
             kernels: Default::default(),
-            profile: Mutex::new(Profile::new(active, inactive, hotness)),
+            profile: Mutex::new(Profile::new(active, inactive + weights, hotness)),
             compiled: Condvar::new(),
             tape_calls: AtomicU64::new(0),
             kernel_calls: Default::default(),
@@ -194,6 +198,30 @@ impl Specialisation {
         }
     }
 
+    /// Counts a call in which the function returned an error.
+    pub(super) fn count_failed(&self) {
+        self.tape_calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The inputs that are the weights of the outputs.
+    pub(super) fn weights(&self) -> Range<u32> {
+        let (start, outputs) = (self.active + self.inactive, self.outputs.as_ref());
+        let count = outputs.map_or(0, |outputs| outputs.count);
+        start as u32..(start + count) as u32
+    }
+
+    /// The purpose of the kernel that serves calls for `purpose`. A Jacobian takes a run for each
+    /// row, or for each column if these are fewer.
+    pub(super) fn product(&self, purpose: Purpose) -> Purpose {
+        match purpose {
+            Purpose::Jacobian if self.weights().len() <= self.active => {
+                Purpose::VectorJacobianProduct
+            }
+            Purpose::Jacobian => Purpose::JacobianVectorProduct,
+            other => other,
+        }
+    }
+
     /// Counts a long call that the tape served. It is not merged, and it neither earns for profiling
     /// nor brings a compilation nearer, because a kernel would not serve it.
     pub(super) fn record_long(&self, run: &LongRun<'_>, options: &Options) {
@@ -310,8 +338,12 @@ impl Specialisation {
         if !profile.is_compilable() {
             return profile.refusals.last().map_or(Ok(false), |refusal| Err(refusal.clone()));
         }
+        let has_outputs = self.outputs.is_some();
         let asked = |profile: &Profile| {
-            Purpose::ALL.map(|one| !one.has_direction() || profile.requested[one as usize])
+            Purpose::ALL.map(|one| {
+                let is_basic = !one.needs_whole_run() && one.has_weights() == has_outputs;
+                is_basic || profile.requested[one as usize]
+            })
         };
         Job::start(self, profile, asked).run(options);
         let profile = self.lock();

@@ -34,6 +34,7 @@ mod tangents;
 mod trace_loops;
 mod tracer;
 mod var;
+mod weighted;
 
 pub use captures::JumpCapture;
 pub(crate) use carried::CarriedValues;
@@ -46,8 +47,10 @@ pub use long_run::{LongRun, Run};
 pub(crate) use run::CarriedName;
 pub use run::{Inputs, Trace};
 pub use store::RunLimits;
+pub(crate) use sweep::sweep_from;
 pub use sweep::{Adjoints, sweep};
 pub use tangents::{Dual, Tangents, push_forward, sweep_tangents};
 pub(crate) use trace_loops::{LoopRange, LoopThreshold, find_loops};
 pub use tracer::{Detail, Tracer};
 pub use var::Var;
+pub(crate) use weighted::weighted_sum;

@@ -34,10 +34,20 @@ impl Adjoints {
 /// partial has no effect where the output does not depend on it. For an example see
 /// [`Tracer::run`](super::Tracer::run).
 pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Adjoints) -> &'a [f64] {
+    sweep_from(trace, trace.output, adjoints)
+}
+
+/// The derivatives of `output`, an operand of `trace`, with respect to the active inputs: as
+/// [`sweep()`].
+pub(crate) fn sweep_from<'a>(
+    trace: &Trace<'_>,
+    output: Operand,
+    adjoints: &'a mut Adjoints,
+) -> &'a [f64] {
     let inputs = trace.active + trace.inactive;
     adjoints.begin(inputs, trace.events.len());
     let adjoints = &mut adjoints.values;
-    if let Operand::Event(output) = trace.output
+    if let Operand::Event(output) = output
         && trace.active > 0
     {
         let length = trace.events.len().min(output as usize + 1);

@@ -123,7 +123,8 @@ fn tangent(op: Op, args: [Dual; MAX_ARITY], y: f64) -> f64 {
         let tangent = args[operand].tangent;
         if tangent == 0.0 { None } else { contribution(&mut Numbers, op, operand, x, y, tangent) }
     };
-    (0..op.arity()).filter_map(part).sum()
+    // The sum of no numbers would be -0.0.
+    (0..op.arity()).filter_map(part).fold(0.0, |sum, part| sum + part)
 }
 
 /// The algebra of numbers with derivatives.

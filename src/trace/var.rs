@@ -277,7 +277,7 @@ functions_of_two! {
     /// use phigrad::{Tape, Var};
     ///
     /// // Counts without a path for each outcome.
-    /// let f = Tape::record(|x: &[Var]| x.iter().map(|x| x.less_than(0.5)).sum());
+    /// let f = Tape::record(|x: &[Var]| x.iter().map(|x| x.less_than(0.5)).sum::<Var>());
     /// assert_eq!(f.eval(&[0.1, 0.9, 0.2])?, 2.0);
     /// assert_eq!(f.eval(&[0.6, 0.9, 0.2])?, 1.0);
     /// assert_eq!(f.report().paths, 1);

@@ -36,7 +36,7 @@ fn explaining_runs_nothing_and_changes_nothing() {
 
 #[test]
 fn the_length_of_input_that_was_called_most_is_explained() {
-    let f = Tape::record(|x: &[Var]| x.iter().copied().sum());
+    let f = Tape::record(|x: &[Var]| x.iter().copied().sum::<Var>());
     f.grad(&[1.0, 2.0]).unwrap();
     f.grad(&[1.0, 2.0, 3.0]).unwrap();
     f.grad(&[1.0, 2.0, 4.0]).unwrap();
@@ -396,7 +396,9 @@ fn gradients_with_loops_are_programs_and_long_ones_are_omitted() {
     assert!(is_latex(&gradient.latex), "{}", gradient.latex);
     assert!(explanation.notes.iter().any(|note| note.contains("backwards")));
     let f = Tape::record(|x: &[Var]| {
-        (1..12).map(|k| (x[0] * f64::from(k)).sin() * (x[1] + x[2] * f64::from(k * k)).exp()).sum()
+        (1..12)
+            .map(|k| (x[0] * f64::from(k)).sin() * (x[1] + x[2] * f64::from(k * k)).exp())
+            .sum::<Var>()
     });
     f.grad(&[0.1, 0.2, 0.01]).unwrap();
     let explanation = f.explain().unwrap();

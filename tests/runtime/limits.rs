@@ -99,7 +99,7 @@ fn a_run_longer_than_the_limit_is_an_error_with_the_place() {
 #[test]
 fn more_lengths_than_the_limit_are_served_by_the_tape() {
     let builder = manual(Numerics::Exact).limits(limits(|limits| limits.specialisations = 2));
-    let f = builder.record(|x: &[Var]| x.iter().map(|v| v.sin()).sum());
+    let f = builder.record(|x: &[Var]| x.iter().map(|v| v.sin()).sum::<Var>());
     for (index, length) in [1, 2, 3, 4, 1, 2, 3, 4].into_iter().enumerate() {
         assert_eq!(f.grad(&vec![0.0; length]).unwrap(), vec![1.0; length]);
         // Some lengths that were called are not served.
@@ -112,7 +112,7 @@ fn more_lengths_than_the_limit_are_served_by_the_tape() {
 #[test]
 fn a_length_that_is_called_often_replaces_the_least_used() {
     let builder = manual(Numerics::Exact).limits(limits(|limits| limits.specialisations = 2));
-    let f = builder.record(|x: &[Var]| x.iter().map(|v| v.sin()).sum());
+    let f = builder.record(|x: &[Var]| x.iter().map(|v| v.sin()).sum::<Var>());
     let call = |length: usize, calls: usize| {
         let before = f.report().kernel_calls;
         for _ in 0..calls {

@@ -14,6 +14,7 @@ mod long_loops;
 mod long_runs;
 mod memory;
 mod merging;
+mod outputs;
 mod profiling;
 mod repeatable;
 mod second_order;

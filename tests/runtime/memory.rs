@@ -91,7 +91,7 @@ fn resident_memory_stays_alone_in_a_process() {
         drop(f);
     });
     assert_steady("ended by a panic", 1_000, || {
-        let f = manual(Numerics::Real).record(|x: &[Var]| {
+        let f = manual(Numerics::Real).record(|x: &[Var]| -> Var {
             let long = (0..1000).fold(x[0], |v, _| v.sin());
             std::panic::resume_unwind(Box::new(long.value()))
         });

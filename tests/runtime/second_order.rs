@@ -107,7 +107,7 @@ fn kernels_and_tape_agree_and_products_are_differences_of_gradients() {
 #[test]
 fn hessians_are_symmetric_and_of_all_pieces() {
     let f = Tape::record_with(|x: &[Var], data: &[Var]| {
-        data.iter().map(|&d| (x[0] * d + x[1] - d.sin()).powi(2) * x[2].exp()).sum()
+        data.iter().map(|&d| (x[0] * d + x[1] - d.sin()).powi(2) * x[2].exp()).sum::<Var>()
     });
     let (x, data) = ([0.3, -0.2, 0.5], [0.5, 1.5, 2.5]);
     let (mut gradient, mut hessian) = ([0.0; 3], [0.0; 9]);

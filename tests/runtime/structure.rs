@@ -120,7 +120,7 @@ fn one_length_that_cannot_be_compiled_does_not_stop_the_others() {
     let f = Tape::builder()
         .hot_threshold(u32::MAX)
         .limits(limits)
-        .record(|x: &[Var]| x.iter().map(|v| v.sin()).sum());
+        .record(|x: &[Var]| x.iter().map(|v| v.sin()).sum::<Var>());
     f.grad(&[0.0; 20]).unwrap();
     f.grad(&[0.0; 2]).unwrap();
     assert!(f.compile().unwrap_err().is_refused());

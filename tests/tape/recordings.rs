@@ -259,7 +259,7 @@ fn an_inner_recording_that_is_too_long_leaves_the_outer_one_complete() {
 
 #[test]
 fn buffers_that_functions_of_other_lengths_have_used_are_clean() {
-    let f = manual(Numerics::Exact).record(|x: &[Var]| x.iter().map(|v| v * v * v).sum());
+    let f = manual(Numerics::Exact).record(|x: &[Var]| x.iter().map(|v| v * v * v).sum::<Var>());
     for length in [9, 2, 30, 1, 0, 7, 2] {
         let gradient = f.grad(&vec![2.0; length]).unwrap();
         assert_eq!(gradient, vec![12.0; length]);

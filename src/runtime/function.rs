@@ -1,0 +1,256 @@
+//! The function that a call runs on the tape, and the results that the call reads off it.
+
+use core::cell::{Cell, RefCell};
+
+use super::error::{Error, Kind};
+use super::outputs::{OutputShape, OutputWriter};
+use crate::pipeline::Purpose;
+use crate::trace::{
+    Adjoints, LongRun, Run, Site, Tangents, Trace, TraceError, Var, push_forward, sweep,
+    sweep_from, sweep_tangents, weighted_sum,
+};
+
+/// The derivatives that a call asks for.
+#[derive(Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub(super) purpose: Purpose,
+    /// The direction, if the purpose has one: a number for each active input.
+    pub(super) direction: &'a [f64],
+    /// The weights of a vector-Jacobian product: a number for each output.
+    pub(super) weights: &'a [f64],
+}
+
+impl From<Purpose> for Request<'_> {
+    /// A request without direction and weights.
+    fn from(purpose: Purpose) -> Self {
+        Request { purpose, direction: &[], weights: &[] }
+    }
+}
+
+/// The reason why a run has no output.
+#[derive(Clone, Copy)]
+pub(super) enum NoOutput {
+    /// The function has returned an error.
+    Error,
+    /// The outputs have another shape than expected.
+    OtherOutputs,
+}
+
+/// A function, and how the results of a call follow from its tape.
+pub(super) trait Function {
+    /// The number of weights, the last inactive inputs.
+    fn weights(&self) -> usize;
+
+    /// Runs it.
+    fn run(&self, active: &[Var], inactive: &[Var]) -> Result<Var, NoOutput>;
+
+    /// Writes the results of a whole run into `results`, and returns the value, or the derivative
+    /// along the direction.
+    fn read_whole(
+        &self,
+        trace: &Trace<'_>,
+        request: Request<'_>,
+        buffers: (&mut Adjoints, &mut Tangents),
+        results: &mut [f64],
+    ) -> f64;
+
+    /// The same of a long run.
+    fn read_long(
+        &self,
+        run: &mut LongRun<'_>,
+        request: Request<'_>,
+        adjoints: &mut Adjoints,
+        results: &mut [f64],
+    ) -> Result<f64, TraceError>;
+}
+
+/// Runs `function` as one that always has an output, and stores in `no_output` why it had none.
+pub(super) fn always<'a>(
+    function: &'a impl Function,
+    no_output: &'a Cell<Option<NoOutput>>,
+) -> impl Fn(&[Var], &[Var]) -> Var + 'a {
+    |active, inactive| {
+        let output = function.run(active, inactive);
+        no_output.set(output.err());
+        output.unwrap_or(Var::from(f64::NAN))
+    }
+}
+
+/// Writes the results of `run`, limited to `whole` events, into `results`, and returns the value, or
+/// the derivative along the direction.
+pub(super) fn read(
+    function: &impl Function,
+    run: &mut Run<'_>,
+    request: Request<'_>,
+    whole: usize,
+    (adjoints, tangents): (&mut Adjoints, &mut Tangents),
+    results: &mut [f64],
+) -> Result<f64, Error> {
+    match run {
+        Run::Whole(trace) => Ok(function.read_whole(trace, request, (adjoints, tangents), results)),
+        Run::Long(run) if request.purpose.needs_whole_run() => {
+            Err(Kind::Trace(TraceError::TooLong { limit: whole, at: run.beyond() }).into())
+        }
+        Run::Long(run) => {
+            let value = function.read_long(run, request, adjoints, results);
+            Ok(value.map_err(Kind::Trace)?)
+        }
+    }
+}
+
+/// A function of one output.
+pub(super) struct Scalar<F>(pub(super) F);
+
+impl<F: Fn(&[Var], &[Var]) -> Option<Var>> Function for Scalar<F> {
+    fn weights(&self) -> usize {
+        0
+    }
+
+    fn run(&self, active: &[Var], inactive: &[Var]) -> Result<Var, NoOutput> {
+        self.0(active, inactive).ok_or(NoOutput::Error)
+    }
+
+    fn read_whole(
+        &self,
+        trace: &Trace<'_>,
+        Request { purpose, direction, .. }: Request<'_>,
+        (adjoints, tangents): (&mut Adjoints, &mut Tangents),
+        gradient: &mut [f64],
+    ) -> f64 {
+        if purpose.has_direction() {
+            push_forward(trace, direction, tangents);
+            let derivative = tangents.of(trace.output);
+            if purpose.has_reverse_sweep() {
+                let products = sweep_tangents(trace, tangents).iter().map(|one| one.tangent);
+                gradient.iter_mut().zip(products).for_each(|(to, product)| *to = product);
+            }
+            return derivative;
+        }
+        if purpose.has_reverse_sweep() {
+            gradient.copy_from_slice(sweep(trace, adjoints));
+        }
+        trace.value()
+    }
+
+    fn read_long(
+        &self,
+        run: &mut LongRun<'_>,
+        Request { purpose, .. }: Request<'_>,
+        adjoints: &mut Adjoints,
+        gradient: &mut [f64],
+    ) -> Result<f64, TraceError> {
+        if purpose.has_reverse_sweep() {
+            gradient.copy_from_slice(run.sweep(&always(self, &Cell::new(None)), adjoints)?);
+        }
+        Ok(run.value())
+    }
+}
+
+/// A function of several outputs, as the sum of these, each times a weight: the last inactive
+/// inputs. The derivatives of the sum by the weights are the outputs, those by the other inputs are
+/// the weights times the Jacobian.
+pub(super) struct Weighted<'a, F> {
+    f: F,
+    /// The expected outputs; a run with others has no result.
+    expected: &'a OutputShape,
+    /// The outputs of the latest run.
+    outputs: RefCell<OutputWriter>,
+    /// The place where the function was recorded.
+    at: Site,
+}
+
+impl<'a, F> Weighted<'a, F> {
+    pub(super) fn new(f: F, expected: &'a OutputShape, at: Site) -> Self {
+        Weighted { f, expected, outputs: RefCell::default(), at }
+    }
+
+    /// The shape of the outputs of the latest run.
+    pub(super) fn shape(&self) -> OutputShape {
+        self.outputs.borrow().shape()
+    }
+
+    /// Writes the Jacobian into `results`: a sweep for each row, or a derivative for each column if
+    /// these are fewer.
+    fn read_jacobian(
+        &self,
+        trace: &Trace<'_>,
+        (adjoints, tangents): (&mut Adjoints, &mut Tangents),
+        results: &mut [f64],
+    ) {
+        let (outputs, columns) = (self.outputs.borrow(), trace.active);
+        if outputs.numbers.len() <= columns {
+            for (row, output) in results.chunks_exact_mut(columns.max(1)).zip(&outputs.numbers) {
+                row.copy_from_slice(sweep_from(trace, output.into_operand(), adjoints));
+            }
+            return;
+        }
+        let mut direction = vec![0.0; columns];
+        for column in 0..columns {
+            direction[column] = 1.0;
+            push_forward(trace, &direction, tangents);
+            direction[column] = 0.0;
+            let rows = results.chunks_exact_mut(columns).zip(&outputs.numbers);
+            rows.for_each(|(row, output)| row[column] = tangents.of(output.into_operand()));
+        }
+    }
+
+    /// Writes what `read` gives for each output of the latest run into `results`.
+    fn read_outputs(&self, results: &mut [f64], read: impl Fn(Var) -> f64) {
+        let outputs = self.outputs.borrow();
+        results.iter_mut().zip(&outputs.numbers).for_each(|(to, &output)| *to = read(output));
+    }
+}
+
+impl<F: Fn(&[Var], &[Var], &mut OutputWriter) -> bool> Function for Weighted<'_, F> {
+    fn weights(&self) -> usize {
+        self.expected.count
+    }
+
+    fn run(&self, active: &[Var], inactive: &[Var]) -> Result<Var, NoOutput> {
+        let (data, weights) = inactive.split_at(inactive.len() - self.expected.count);
+        // Not borrowed while the function runs.
+        let mut outputs = self.outputs.take();
+        outputs.clear();
+        let sum = match (self.f)(active, data, &mut outputs) {
+            false => Err(NoOutput::Error),
+            true if !outputs.is_of(self.expected) => Err(NoOutput::OtherOutputs),
+            true => Ok(weighted_sum(&outputs.numbers, weights, self.at)),
+        };
+        self.outputs.replace(outputs);
+        sum
+    }
+
+    fn read_whole(
+        &self,
+        trace: &Trace<'_>,
+        Request { purpose, direction, .. }: Request<'_>,
+        (adjoints, tangents): (&mut Adjoints, &mut Tangents),
+        results: &mut [f64],
+    ) -> f64 {
+        match purpose {
+            Purpose::JacobianVectorProduct => {
+                push_forward(trace, direction, tangents);
+                self.read_outputs(results, |output| tangents.of(output.into_operand()));
+            }
+            Purpose::VectorJacobianProduct => results.copy_from_slice(sweep(trace, adjoints)),
+            Purpose::Jacobian => self.read_jacobian(trace, (adjoints, tangents), results),
+            _ => self.read_outputs(results, |output| output.number()),
+        }
+        f64::NAN
+    }
+
+    fn read_long(
+        &self,
+        run: &mut LongRun<'_>,
+        Request { purpose, .. }: Request<'_>,
+        adjoints: &mut Adjoints,
+        results: &mut [f64],
+    ) -> Result<f64, TraceError> {
+        if purpose == Purpose::VectorJacobianProduct {
+            results.copy_from_slice(run.sweep(&always(self, &Cell::new(None)), adjoints)?);
+        } else {
+            self.read_outputs(results, |output| output.number());
+        }
+        Ok(f64::NAN)
+    }
+}

@@ -1,0 +1,197 @@
+//! One call by a kernel: in one run, or in a run for each row or column of a Jacobian.
+
+use core::cell::Cell;
+use std::time::{Duration, Instant};
+
+use super::function::Request;
+use super::installed::{Dispatch, Installed};
+use super::profile::{ExitReason, KernelExit};
+use super::specialisation::Specialisation;
+use crate::jit::{Kernel, RunError};
+use crate::pipeline::Purpose;
+use crate::trace::Inputs;
+
+/// The buffers of one kernel call.
+#[derive(Default)]
+struct Buffers {
+    scratch: Vec<f64>,
+    outputs: Vec<f64>,
+    /// Inactive inputs, weights and direction.
+    inactive: Vec<f64>,
+    /// Weights of zero.
+    zeros: Vec<f64>,
+    /// A unit vector, and a Jacobian.
+    unit: Vec<f64>,
+    jacobian: Vec<f64>,
+}
+
+impl Buffers {
+    const fn new() -> Self {
+        Buffers {
+            scratch: Vec::new(),
+            outputs: Vec::new(),
+            inactive: Vec::new(),
+            zeros: Vec::new(),
+            unit: Vec::new(),
+            jacobian: Vec::new(),
+        }
+    }
+}
+
+thread_local! {
+    /// The buffers of the latest call, for their memory. Kernels run no user
+    /// code, so one pair for each thread is enough.
+    static BUFFERS: Cell<Buffers> = const { Cell::new(Buffers::new()) };
+}
+
+/// A call that a kernel served.
+pub(super) struct Served {
+    pub(super) value: f64,
+    /// The number of the call.
+    pub(super) call: u64,
+    /// Its time, if it was taken.
+    pub(super) time: Option<Duration>,
+}
+
+/// Runs the kernel, unless there is none or it backs off. Writes to `results` on success only.
+pub(super) fn run_kernel(
+    specialisation: &Specialisation,
+    inputs: Inputs<'_>,
+    request: Request<'_>,
+    results: &mut [f64],
+) -> Option<Result<Served, KernelExit>> {
+    let installed = specialisation.kernel(request.purpose);
+    let installed = installed.as_deref()?;
+    let start = match installed.dispatch() {
+        Dispatch::Kernel => None,
+        Dispatch::Timed => Some(Instant::now()),
+        Dispatch::Tape => return None,
+    };
+    let result = match run(installed, inputs, request, results) {
+        Ok(value) => {
+            let time = start.map(|start| start.elapsed());
+            Ok(Served { value, call: installed.served(), time })
+        }
+        Err(reason) => {
+            installed.exit();
+            Err(KernelExit { graph_version: installed.graph_version, reason })
+        }
+    };
+    Some(result)
+}
+
+/// Runs the kernel; returns the value, or the derivative along the direction. Writes to
+/// `results` on success only.
+#[inline]
+fn run(
+    installed: &Installed,
+    inputs: Inputs<'_>,
+    request: Request<'_>,
+    results: &mut [f64],
+) -> Result<f64, ExitReason> {
+    let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
+    let result = match request.purpose {
+        Purpose::Jacobian => run_jacobian(installed, inputs, results, &mut buffers),
+        _ => run_once(&installed.kernel, inputs, request, &mut buffers).map(|outputs| {
+            if request.purpose.has_reverse_sweep() {
+                results.copy_from_slice(&outputs[..results.len()]);
+            }
+            outputs.last().copied().unwrap_or(f64::NAN)
+        }),
+    };
+    // In a thread that is ending the buffers are dropped.
+    let _ = BUFFERS.try_with(|kept| kept.set(buffers));
+    result
+}
+
+/// Runs the kernel for each row or column of the Jacobian, which it writes into `results` on
+/// success.
+fn run_jacobian(
+    Installed { kernel, product, .. }: &Installed,
+    inputs: Inputs<'_>,
+    results: &mut [f64],
+    buffers: &mut Buffers,
+) -> Result<f64, ExitReason> {
+    let columns = inputs.active.len();
+    let rows = results.len() / columns.max(1);
+    let mut jacobian = core::mem::take(&mut buffers.jacobian);
+    jacobian.clear();
+    jacobian.resize(results.len(), 0.0);
+    let by_rows = *product == Purpose::VectorJacobianProduct;
+    let mut unit = core::mem::take(&mut buffers.unit);
+    unit.clear();
+    unit.resize(if by_rows { rows } else { columns }, 0.0);
+    let mut result = Ok(f64::NAN);
+    for number in 0..unit.len() {
+        unit[number] = 1.0;
+        let (direction, weights) =
+            if by_rows { (&[][..], &unit[..]) } else { (&unit[..], &[][..]) };
+        let request = Request { purpose: *product, direction, weights };
+        match run_once(kernel, inputs, request, buffers) {
+            Err(reason) => {
+                result = Err(reason);
+                break;
+            }
+            Ok(row) if by_rows => jacobian[number * columns..][..columns].copy_from_slice(row),
+            Ok(column) => {
+                let rows = jacobian.chunks_exact_mut(columns).zip(column);
+                rows.for_each(|(row, &derivative)| row[number] = derivative);
+            }
+        }
+        unit[number] = 0.0;
+    }
+    if result.is_ok() {
+        results.copy_from_slice(&jacobian);
+    }
+    (buffers.jacobian, buffers.unit) = (jacobian, unit);
+    result
+}
+
+/// Runs `kernel` once; returns its outputs.
+#[inline]
+fn run_once<'a>(
+    kernel: &Kernel,
+    inputs: Inputs<'_>,
+    Request { purpose, direction, weights }: Request<'_>,
+    buffers: &'a mut Buffers,
+) -> Result<&'a [f64], ExitReason> {
+    let Buffers { scratch, outputs, inactive, zeros, .. } = buffers;
+    let count = kernel.outputs();
+    if outputs.len() < count {
+        outputs.resize(count, 0.0);
+    }
+    let outputs = &mut outputs[..count];
+    let is_by_weights = purpose.is_by_weights();
+    let before: &[f64] = if is_by_weights { inputs.active } else { &[] };
+    let inactive = match (before, inputs.inactive, weights, direction) {
+        (&[], data, &[], &[]) => data,
+        (&[], &[], &[], direction) => direction,
+        (before, data, weights, direction) => {
+            inactive.clear();
+            for part in [before, data, weights, direction] {
+                inactive.extend_from_slice(part);
+            }
+            inactive
+        }
+    };
+    let active = match is_by_weights {
+        false => inputs.active,
+        true => {
+            zeros.resize(zeros.len().max(count), 0.0);
+            &zeros[..count]
+        }
+    };
+    match kernel.run(active, inactive, scratch, outputs) {
+        Err(RunError::SideExit | RunError::Shape) => Err(ExitReason::SideExit),
+        // A kernel multiplies zero adjoints, which the sweep skips, and its rewrites assume
+        // finite numbers, so the tape decides what is NaN or infinite.
+        Ok(_) if !all_finite(outputs) => Err(ExitReason::NonFinite),
+        Ok(()) => Ok(outputs),
+    }
+}
+
+/// True if all numbers are finite; without an early exit, so that the loop is vectorised.
+fn all_finite(numbers: &[f64]) -> bool {
+    const EXPONENT: u64 = 0x7ff0_0000_0000_0000;
+    numbers.iter().fold(true, |all, x| all & (x.to_bits() & EXPONENT != EXPONENT))
+}
