@@ -76,6 +76,7 @@
 #![cfg_attr(not(feature = "internals"), allow(dead_code, unused_imports))]
 
 pub mod check;
+mod custom;
 mod diff;
 mod entity;
 pub mod explain;
@@ -102,6 +103,7 @@ mod ssa;
 mod trace;
 mod validate;
 
+pub use custom::{CustomOperation, Operation};
 pub use explain::Explanation;
 pub use flow::{Carrier, Carry};
 /// Derives [`trait@Carry`] for a struct or an enum, field by field; type

@@ -10,6 +10,7 @@
 //! | `sums`, `input_adjoints` | adjoints of array elements |
 //! | `rematerialise` | saved values, and values that are computed again |
 //! | `tape_order`, `entry_phis` | additions in the order of the tape, for exact numerics |
+//! | `custom_calls` | calls of custom operations |
 //! | `checkpoint`, `split` | recomputed loops and strip mining: less memory, more time |
 //! | `tangent` | forward mode: directional derivatives as a graph |
 //! | `forward` | the same by interpretation |
@@ -20,6 +21,7 @@
 mod adjoint_flow;
 mod adjoints;
 mod checkpoint;
+mod custom_calls;
 mod entry_phis;
 mod forward;
 mod input_adjoints;
@@ -34,6 +36,7 @@ mod tangent;
 mod tape_order;
 
 pub use checkpoint::{Checkpointed, checkpoint};
+pub use custom_calls::custom_without_derivative;
 pub use forward::directional;
 pub use reverse::{Wanted, reverse};
 pub use tangent::tangent;

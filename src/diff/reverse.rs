@@ -10,6 +10,8 @@
 //! graph adds zero times the partial derivative. That shows only as NaN in the result, if the
 //! partial is not finite, and the runtime then runs the tape.
 
+use hashbrown::HashMap;
+
 use super::adjoints::Adjoints;
 use super::input_adjoints::{OutputArray, output_arrays};
 use super::primal::Primal;
@@ -127,6 +129,10 @@ pub(super) struct Reverse<'a> {
     pub(super) order: TapeOrder,
     /// The items from the root to the current position, each region as one item.
     path: Vec<Item>,
+    /// The results of each call of a custom operation, in the new graph.
+    pub(super) custom_results: HashMap<Node, Vec<Node>>,
+    /// The adjoints of the outputs of calls that have not been propagated, by call and number.
+    pub(super) output_adjoints: HashMap<(Node, u32), Node>,
 }
 
 /// A unit of work of copying.
@@ -180,6 +186,8 @@ impl<'a> Reverse<'a> {
             primal,
             sums: Sums::new(graph),
             path: Vec::new(),
+            custom_results: HashMap::new(),
+            output_adjoints: HashMap::new(),
         }
     }
 
@@ -276,7 +284,9 @@ impl<'a> Reverse<'a> {
                     Def::Call(call) => {
                         let CallData { routine, args } = &self.graph.calls[call];
                         let args = args.iter().map(|&arg| self.copied(arg)).collect();
-                        Some(self.builder.call(routine, args))
+                        let copy = self.builder.call(routine, args);
+                        self.note_custom_results(node, copy);
+                        Some(copy)
                     }
                     Def::Result(call, number) => {
                         let call = self.copied(call);
@@ -379,6 +389,10 @@ impl<'a> Reverse<'a> {
 
     /// Takes the adjoint of `node` and adds its contribution to each operand's adjoint.
     pub(super) fn propagate(&mut self, node: Node) {
+        if let Def::Call(_) = self.graph.nodes[node].def {
+            self.propagate_call(node);
+            return;
+        }
         let Some(adjoint) = self.adjoints.take(node) else { return };
         self.builder.set_place(self.graph.nodes[node].place);
         let (op, args) = match self.graph.nodes[node].def {
@@ -386,6 +400,10 @@ impl<'a> Reverse<'a> {
             Def::Element(access) => {
                 self.check_element(node);
                 self.add_to_element(access, adjoint);
+                return;
+            }
+            Def::Result(call, number) => {
+                self.add_to_output(call, number, adjoint);
                 return;
             }
             _ => return,

@@ -5,21 +5,24 @@
 //! elements of arrays get elements of an array of tangents.
 
 use core::iter::once;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 
+use crate::custom::{CustomPart, Part};
 use crate::entity::PrimaryMap;
+use crate::numeric::Routine;
 use crate::op::{Algebra, Numbers, Op, contribution};
 use crate::ssa::{
-    AccessData, Activity, Array, ArrayData, Def, Editor, End, Entry, Flow, Graph, Item, Node,
-    NodeData, PlaceId, Region, padded,
+    AccessData, Activity, Array, ArrayData, Call, CallData, Def, Editor, End, Entry, Flow, Graph,
+    Item, Node, NodeData, PlaceId, Region, padded,
 };
 
 /// The derivatives of the outputs of `graph`, a verified graph, along a direction: a further
 /// inactive input for each active one, after all others.
 ///
 /// The reverse pass on the result gives the Hessian times the direction. A graph that calls
-/// routines, adds to sums, or has regions that replay others is not differentiated; `None` then.
+/// routines other than custom operations, adds to sums, or has regions that replay others is not differentiated; `None` then.
 ///
 /// # Examples
 ///
@@ -35,7 +38,10 @@ use crate::ssa::{
 /// ```
 pub fn tangent(graph: &Graph) -> Option<Graph> {
     let replays = graph.regions.values().any(|region| region.replays.is_some());
-    if replays || graph.arrays.values().any(ArrayData::is_sums) || !graph.calls.is_empty() {
+    let is_outputs =
+        |call: &CallData| call.routine.custom().is_some_and(|custom| custom.part == Part::Outputs);
+    let has_routines = !graph.calls.values().all(is_outputs);
+    if replays || graph.arrays.values().any(ArrayData::is_sums) || has_routines {
         return None;
     }
     let varied = Activity::of(&Flow::of(graph)).varied;
@@ -43,6 +49,7 @@ pub fn tangent(graph: &Graph) -> Option<Graph> {
         tangents: PrimaryMap::filled(None, graph.nodes.len()),
         arrays: HashMap::new(),
         after: HashMap::new(),
+        derivatives: HashMap::new(),
         editor: Editor::of(graph),
         graph,
         varied,
@@ -64,6 +71,8 @@ struct Tangents<'a> {
     arrays: HashMap<Array, Array>,
     /// The steps to insert after a node.
     after: HashMap<Node, Vec<Item>>,
+    /// For each call of a custom operation that of its Jacobian-vector product.
+    derivatives: HashMap<Node, Node>,
 }
 
 impl Tangents<'_> {
@@ -90,7 +99,13 @@ impl Tangents<'_> {
                 let access = self.editor.accesses.push(data);
                 Some(self.step(node, Def::Element(access), place))
             }
-            Def::Const(_) | Def::Iteration(_) | Def::Call(_) | Def::Result(..) => None,
+            // The acceptance of a call does not vary, its outputs do.
+            Def::Call(call) => {
+                self.call(node, call, place);
+                None
+            }
+            Def::Result(call, number) => self.output(call, number, place),
+            Def::Const(_) | Def::Iteration(_) => None,
         };
     }
 
@@ -126,6 +141,32 @@ impl Tangents<'_> {
             });
         }
         sum
+    }
+
+    /// Calls the Jacobian-vector product after `node`, which calls a custom operation.
+    fn call(&mut self, node: Node, call: Call, place: Option<PlaceId>) {
+        let CallData { routine, args } = &self.graph.calls[call];
+        let Some(CustomPart { custom, .. }) = routine.custom() else { return };
+        let computed = custom.outputs() + custom.saved();
+        let part = CustomPart { custom: custom.clone(), part: Part::Jvp };
+        let mut operands = args.clone();
+        operands.extend(
+            (1..=computed as u32).map(|number| self.step(node, Def::Result(node, number), place)),
+        );
+        operands.extend(args.iter().map(|&arg| self.tangent_or_zero(arg)));
+        let routine = Arc::new(Routine::Custom(part));
+        let call = self.editor.calls.push(CallData { routine, args: operands });
+        let derivative = self.step(node, Def::Call(call), place);
+        self.derivatives.insert(node, derivative);
+    }
+
+    /// The tangent of result `number` of a call of a custom operation; `None` if it is saved for
+    /// derivatives.
+    fn output(&mut self, call: Node, number: u32, place: Option<PlaceId>) -> Option<Node> {
+        let &derivative = self.derivatives.get(&call)?;
+        let outputs = self.graph.custom_part(call)?.custom.outputs();
+        (number as usize <= outputs)
+            .then(|| self.step(call, Def::Result(derivative, number), place))
     }
 
     /// The tangent of entry φ `number` of `region`.

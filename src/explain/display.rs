@@ -114,7 +114,7 @@ fn formula(rebuild: &mut Rebuild<'_>, mut node: Node) -> Option<Node> {
     let mut formulas = Formulas { rebuild, args };
     match &**routine {
         _ if routine.value_index(0) != number as usize => None,
-        Routine::Moments(_) => None,
+        Routine::Moments(_) | Routine::Custom(_) => None,
         Routine::Polynomial(polynomial) => {
             let slots = formulas.slots(polynomial.program())?;
             slots.get(polynomial.value().index()).copied()

@@ -6,16 +6,20 @@
 //!
 //! A loop in the tree becomes a loop of the graph (`emit_loops`).
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::emit_loops::Loops;
 use super::place;
-use super::tree::{BasicBlock, End, Instance, Origin, Step, Tree, Value};
+use super::tree::{Applied, BasicBlock, End, Instance, Origin, Step, Tree, Value};
 use super::values;
+use crate::custom::{Custom, CustomPart, Part};
+use crate::numeric::Routine;
 use crate::op::Op;
 use crate::ssa::{self, Appender, Block, Graph, Item, Node, PlaceId, Region, inputs_first};
-use crate::trace::Site;
+use crate::trace::{OutputWord, Site};
 
 /// The work list, innermost last.
 enum Task {
@@ -31,8 +35,8 @@ enum Task {
     },
 }
 
-/// The graph of `tree`. Every walked block has an end.
-pub(super) fn emit(tree: &Tree) -> Graph {
+/// The graph of `tree`, which calls `customs`, by their numbers. Every walked block has an end.
+pub(super) fn emit(tree: &Tree, customs: &HashMap<u32, Custom>) -> Graph {
     let graph = Appender::new(Graph::without_nodes(tree.active, tree.inactive));
     let mut tasks = vec![Task::Fill(tree.root(), graph.root(), None)];
     let mut emitter = Emitter {
@@ -41,6 +45,8 @@ pub(super) fn emit(tree: &Tree) -> Graph {
         nodes: vec![None; tree.values.origins().len()],
         loops: Loops::of(tree),
         places: HashMap::new(),
+        customs,
+        calls: HashMap::new(),
     };
     while let Some(task) = tasks.pop() {
         match task {
@@ -70,6 +76,9 @@ pub(super) struct Emitter<'a> {
     nodes: Vec<Option<Node>>,
     pub(super) loops: Loops,
     places: HashMap<Site, PlaceId>,
+    customs: &'a HashMap<u32, Custom>,
+    /// The calls of custom operations, by their last arguments.
+    calls: HashMap<Value, Node>,
 }
 
 impl Emitter<'_> {
@@ -178,12 +187,56 @@ impl Emitter<'_> {
     }
 
     fn compute(&mut self, value: Value, block: Block) {
-        if let Origin::Apply(op, args, site) = self.tree.values[value] {
-            let args = args.map(|arg| self.node(arg, block));
-            let place = self.place(site);
-            let node = self.graph.push_apply(block, op, &args[..op.arity()], Some(place));
-            self.set(value, node);
+        let Origin::Apply(applied, args, site) = self.tree.values[value] else { return };
+        let place = self.place(site);
+        let node = match applied {
+            // A call takes all arguments at its first output.
+            Applied::Argument => return,
+            Applied::Output => self.output(args, block, place),
+            Applied::Primitive(op) => {
+                let args = args.map(|arg| self.node(arg, block));
+                self.graph.push_apply(block, op, &args[..op.arity()], Some(place))
+            }
+        };
+        self.set(value, node);
+    }
+
+    /// The output of a custom operation, which is called first for its first output. A call that is
+    /// not accepted is a side exit.
+    fn output(&mut self, [last, word, ..]: [Value; 3], block: Block, place: PlaceId) -> Node {
+        let Origin::Const(bits) = self.tree.values[word] else { return self.graph.poison() };
+        let OutputWord { operation, number } = OutputWord::decode(f64::from_bits(bits));
+        let Some(custom) = self.customs.get(&operation) else { return self.graph.poison() };
+        let call = match self.calls.get(&last) {
+            Some(&call) => call,
+            None => {
+                let part = CustomPart { custom: custom.clone(), part: Part::Outputs };
+                let args = self.arguments(last).into_iter().map(|arg| self.node(arg, block));
+                let args = args.collect();
+                let routine = Arc::new(Routine::Custom(part));
+                let call = self.graph.push_call(block, routine, args, Some(place));
+                let guard = Item::Guard { condition: call, expect: true };
+                self.graph.blocks[block].items.push(guard);
+                self.calls.insert(last, call);
+                call
+            }
+        };
+        self.graph.push_result(block, call, number + 1)
+    }
+
+    /// The values passed as arguments, up to the argument `last`.
+    fn arguments(&self, mut last: Value) -> Vec<Value> {
+        let mut arguments = Vec::new();
+        while let Origin::Apply(Applied::Argument, [passed, before, ..], _) = self.tree.values[last]
+        {
+            arguments.push(passed);
+            if before == passed {
+                break;
+            }
+            last = before;
         }
+        arguments.reverse();
+        arguments
     }
 
     fn set(&mut self, value: Value, node: Node) {

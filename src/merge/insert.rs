@@ -60,6 +60,9 @@ impl MergedTraces {
         limits: MergeLimits,
         changes: &mut Changes,
     ) -> Result<usize, MergeError> {
+        for call in trace.calls {
+            self.customs.entry(call.custom.id()).or_insert_with(|| call.custom.clone());
+        }
         loop {
             self.tree.work += work::APPEND_EVENT * trace.events.len() as u64;
             let exclusions = changes.exclusions.as_ref().unwrap_or(&self.exclusions);

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::buffers::{Carried, OpenRegion};
-use super::tree::{BasicBlock, End, ExitKey, Target, Value};
+use super::tree::{Applied, BasicBlock, End, ExitKey, Target, Value};
 use super::walk::{Mismatch, Walk, unmerge};
 use super::{UnmergedReason, place};
 use crate::op::Op;
@@ -79,7 +79,7 @@ impl Walk<'_> {
                 Operand::Event(_) => {
                     let value = self.operand(operand, || place(site))?;
                     let zero = self.tree.constant((-0.0f64).to_bits());
-                    self.apply(Op::Add, &[value, zero], site)?
+                    self.apply(Applied::Primitive(Op::Add), &[value, zero], site)?
                 }
             };
             self.note(value);

@@ -10,7 +10,7 @@ use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::trace_loop::{LoopStep, OperandRule, TraceLoop, TraceLoopId};
-use super::tree::{BasicBlock, End, Instance, Origin, Step, Tree, Value};
+use super::tree::{Applied, BasicBlock, End, Instance, Origin, Step, Tree, Value};
 use super::values::{Place, Source};
 use super::walk::pad;
 use crate::entity::Entity;
@@ -226,7 +226,7 @@ impl Tree {
                         _ => whole.operand(operand_rule, iteration),
                     });
                 }
-                origins.push(Origin::Apply(*op, pad(&args), site));
+                origins.push(Origin::Apply(Applied::Primitive(*op), pad(&args), site));
                 let condition = whole.value(at, iteration);
                 steps.push(Step::Value(condition));
                 steps.extend(outcome.map(|expect| Step::Guard { condition, expect }));

@@ -59,6 +59,9 @@ mod work;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+
+use crate::custom::Custom;
 use crate::ssa::{Graph, Place};
 use crate::trace::{Site, Trace};
 use buffers::WalkBuffers;
@@ -241,6 +244,8 @@ pub struct MergedTraces {
     compact: Option<Arc<Graph>>,
     /// True if a trace was rejected because the tree would be too large.
     full: bool,
+    /// The custom operations that are called, by their numbers.
+    customs: HashMap<u32, Custom>,
     buffers: WalkBuffers,
     statistics: BranchStatistics,
 }
@@ -260,6 +265,7 @@ impl MergedTraces {
             exhausted: false,
             graph: None,
             compact: None,
+            customs: HashMap::new(),
             full: false,
             buffers: WalkBuffers::default(),
             statistics: BranchStatistics::default(),
@@ -275,7 +281,7 @@ impl MergedTraces {
             if tree.has_loops() {
                 tree.to_mut().peel_all();
             }
-            Arc::new(emit::emit(&tree))
+            Arc::new(emit::emit(&tree, &self.customs))
         })
     }
 
@@ -305,7 +311,9 @@ impl MergedTraces {
         // If a loop was split, all iterations are emitted: rerolling finds more in them than in the
         // pieces, above all exit chains.
         match self.tree.has_loops() && !self.tree.is_small_and_split() {
-            true => self.compact.get_or_insert_with(|| Arc::new(emit::emit(&self.tree))),
+            true => {
+                self.compact.get_or_insert_with(|| Arc::new(emit::emit(&self.tree, &self.customs)))
+            }
             false => self.graph(),
         }
     }

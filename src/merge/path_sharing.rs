@@ -18,10 +18,9 @@ use smallvec::SmallVec;
 
 use super::jumps::Jumps;
 use super::specialisation::{self, Fold};
-use super::tree::{BasicBlock, End, Instance, LiveInState, Origin, Step, Tree, Value};
+use super::tree::{BasicBlock, End, Instance, LiveInState, Origin, SAME, Step, Tree, Value};
 use super::work;
 use crate::entity::Entity;
-use crate::op::Op;
 
 /// Copies the paths of `from` to `to`. Returns whether `to` lacked any.
 pub(super) fn share_paths(
@@ -236,7 +235,7 @@ impl PathSharing<'_> {
                 _ => return,
             };
             match self.tree.values[known] {
-                Origin::Apply(Op::Same, others, other_site)
+                Origin::Apply(SAME, others, other_site)
                     if others[0] == escaped && other_site == site =>
                 {
                     let Some((arm, rest)) = self.arms(known, at) else { return };
@@ -389,7 +388,7 @@ impl PathSharing<'_> {
         has_budget
     }
 
-    /// Tests whether two values are computed by the same primitive from operands that may
+    /// Tests whether two values are computed by the same operation from operands that may
     /// correspond: known counterparts are the operands of the other, and constants are equal.
     fn is_same_operation(&self, a: Value, b: Value) -> bool {
         let (Origin::Apply(op, args, site), Origin::Apply(other, others, other_site)) =
@@ -410,7 +409,7 @@ impl PathSharing<'_> {
     }
 
     fn is_escape(&self, value: Value) -> bool {
-        matches!(self.tree.values[value], Origin::Apply(Op::Same, ..))
+        matches!(self.tree.values[value], Origin::Apply(SAME, ..))
     }
 
     /// Tests whether two inner instances are of the same region, as far as is known.

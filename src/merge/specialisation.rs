@@ -8,7 +8,7 @@
 //! or escape are not copied.
 
 use super::path_sharing::PathSharing;
-use super::tree::{Instance, LiveIn, Origin, Tree, Value};
+use super::tree::{Applied, Instance, LiveIn, Origin, Tree, Value};
 use crate::op::{MAX_ARITY, Op, eval};
 
 /// The counterpart of a step.
@@ -54,7 +54,9 @@ impl PathSharing<'_> {
         if !self.folds {
             return Fold::Step;
         }
-        let Origin::Apply(op, args, _) = self.tree.values[value] else { return Fold::Unknown };
+        let Origin::Apply(applied, args, _) = self.tree.values[value] else { return Fold::Unknown };
+        // A call of a custom operation stays one.
+        let Applied::Primitive(op) = applied else { return Fold::Step };
         let mut numbers = [0.0; MAX_ARITY];
         for (number, arg) in numbers.iter_mut().zip(&args[..op.arity()]) {
             match self.value(*arg).map(|arg| self.tree.values[arg]) {

@@ -13,7 +13,7 @@ use super::undo_log::UndoLog;
 use super::values::Values;
 use crate::entity::{Entity, PrimaryMap, entity};
 use crate::op::{MAX_ARITY, Op};
-use crate::trace::{LoopThreshold, Site, StateWord};
+use crate::trace::{Event, LoopThreshold, Role, Site, StateWord};
 
 entity!(
     /// A value on some path through the function.
@@ -38,13 +38,43 @@ entity!(
 pub(super) enum Origin {
     Input(u32),
     Const(u64),
-    /// A primitive and its operands; entries beyond the arity repeat the first.
-    Apply(Op, [Value; MAX_ARITY], Site),
+    /// What is applied, and its operands; entries beyond the arity repeat the first.
+    Apply(Applied, [Value; MAX_ARITY], Site),
     /// Carried out of a region by one of its exits.
     Carried,
     /// Computed in a loop.
     InLoop,
 }
+
+/// What an event applies to its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Applied {
+    Primitive(Op),
+    /// An argument of a custom operation is passed.
+    Argument,
+    /// An output of a custom operation is taken.
+    Output,
+}
+
+impl Applied {
+    pub(super) fn of(event: &Event<'_>) -> Applied {
+        match event.role() {
+            Role::Argument => Applied::Argument,
+            Role::Output => Applied::Output,
+            _ => Applied::Primitive(event.op()),
+        }
+    }
+
+    pub(super) fn arity(self) -> usize {
+        match self {
+            Applied::Primitive(op) => op.arity(),
+            Applied::Argument | Applied::Output => 2,
+        }
+    }
+}
+
+/// The guard of an escaped value.
+pub(super) const SAME: Applied = Applied::Primitive(Op::Same);
 
 /// One step of a basic block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

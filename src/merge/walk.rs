@@ -16,7 +16,7 @@ use super::buffers::{
 };
 use super::side_exit::ExitFinder;
 use super::state_splits::StateSplits;
-use super::tree::{BasicBlock, End, Instance, Origin, Step, Tree, Value};
+use super::tree::{Applied, BasicBlock, End, Instance, Origin, SAME, Step, Tree, Value};
 use super::walk_loops::LoopSearch;
 use super::{UnmergedReason, UnmergedRegion, place, unknown_place};
 use crate::op::{MAX_ARITY, Op};
@@ -127,9 +127,9 @@ impl<'a> Walk<'a> {
                     let value = self.tree.constant(event.value().to_bits());
                     self.note(value);
                 }
-                Role::Apply => {
+                Role::Apply | Role::Argument | Role::Output => {
                     let args = self.operands(&event)?;
-                    let value = self.apply(event.op(), &args, event.site())?;
+                    let value = self.apply(Applied::of(&event), &args, event.site())?;
                     self.note(value);
                 }
                 Role::Guard => {
@@ -230,8 +230,13 @@ impl<'a> Walk<'a> {
         self.step += 1;
     }
 
-    /// Walks along a primitive: compares it with the tree, or appends it.
-    pub(super) fn apply(&mut self, op: Op, args: &[Value], site: Site) -> Result<Value, Mismatch> {
+    /// Walks along an operation: compares it with the tree, or appends it.
+    pub(super) fn apply(
+        &mut self,
+        op: Applied,
+        args: &[Value],
+        site: Site,
+    ) -> Result<Value, Mismatch> {
         if self.at_open_end() {
             self.require_extension(|| place(site))?;
             let value = self.tree.values.push(Origin::Apply(op, pad(args), site));
@@ -244,24 +249,25 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn is(&self, value: Value, op: Op, args: &[Value]) -> bool {
+    fn is(&self, value: Value, op: Applied, args: &[Value]) -> bool {
         matches!(self.tree.values[value], Origin::Apply(known, all, _)
             if known == op && all[..op.arity()] == *args)
     }
 
     fn guard(&mut self, event: &Event<'_>) -> Result<(), Mismatch> {
         let args = self.operands(event)?;
+        let applied = Applied::Primitive(event.op());
         let divergent = || Mismatch::Divergent(place(event.site()));
         loop {
             if self.at_open_end() {
-                let condition = self.apply(event.op(), &args, event.site())?;
+                let condition = self.apply(applied, &args, event.site())?;
                 self.push(Step::Guard { condition, expect: event.value() != 0.0 });
                 return Ok(());
             }
             let Some(Step::Value(condition)) = self.next_step() else { return Err(divergent()) };
             // An escaped number that differs from the known one takes the other branch of that
             // guard, and is compared with the next known number there.
-            let same = self.is(condition, event.op(), &args);
+            let same = self.is(condition, applied, &args);
             if !same && !self.escapes_same_value(condition, event.op(), &args) {
                 return Err(divergent());
             }
@@ -297,7 +303,7 @@ impl<'a> Walk<'a> {
 
     /// Tests whether both guard an escape of the same value, with different numbers.
     fn escapes_same_value(&self, condition: Value, op: Op, args: &[Value]) -> bool {
-        matches!(self.tree.values[condition], Origin::Apply(Op::Same, known, _)
+        matches!(self.tree.values[condition], Origin::Apply(SAME, known, _)
             if op == Op::Same && args.first() == Some(&known[0]))
     }
 

@@ -1,4 +1,5 @@
-//! Routines that evaluate closed forms of loops, and the accuracy contract.
+//! Routines, which graphs call: those that evaluate closed forms of loops, with the accuracy
+//! contract, and custom operations.
 //!
 //! Arithmetic:
 //!
@@ -39,6 +40,8 @@ pub mod program;
 mod quotients;
 mod text;
 
+use crate::custom::CustomPart;
+
 pub use affine_power::AffinePower;
 pub(crate) use linear::{is_positive_definite, solve};
 pub use moments::Moments;
@@ -48,7 +51,8 @@ pub use program::{
 };
 pub use text::TextError;
 
-/// A routine that evaluates the closed form of a loop, with partial derivatives.
+/// A routine: it evaluates the closed form of a loop, with partial derivatives, or is a part of a
+/// custom operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Routine {
     /// The state of an affine recurrence.
@@ -57,6 +61,8 @@ pub enum Routine {
     Polynomial(Polynomial),
     /// Moments of data.
     Moments(Moments),
+    /// A part of an operation of the user's own.
+    Custom(CustomPart),
 }
 
 impl Routine {
@@ -66,6 +72,7 @@ impl Routine {
             Routine::AffinePower(_) => "affine_power",
             Routine::Polynomial(_) => "polynomial",
             Routine::Moments(_) => "moments",
+            Routine::Custom(_) => "custom",
         }
     }
 
@@ -75,6 +82,7 @@ impl Routine {
             Routine::AffinePower(power) => power.inputs(),
             Routine::Polynomial(polynomial) => polynomial.inputs(),
             Routine::Moments(moments) => moments.program().inputs() as usize,
+            Routine::Custom(part) => part.inputs(),
         }
     }
 
@@ -84,6 +92,7 @@ impl Routine {
             Routine::AffinePower(power) => power.outputs().len(),
             Routine::Polynomial(_) => 1,
             Routine::Moments(moments) => 3 * moments.values().len(),
+            Routine::Custom(part) => part.outputs(),
         }
     }
 
@@ -92,7 +101,7 @@ impl Routine {
         match self {
             Routine::AffinePower(power) => power.differentiated(),
             Routine::Polynomial(polynomial) => polynomial.differentiated(),
-            Routine::Moments(_) => &[],
+            Routine::Moments(_) | Routine::Custom(_) => &[],
         }
     }
 
@@ -118,6 +127,15 @@ impl Routine {
             Routine::AffinePower(power) => power.run(inputs, with_partials, results),
             Routine::Polynomial(polynomial) => polynomial.run(inputs, with_partials, results),
             Routine::Moments(moments) => moments.run(inputs, results),
+            Routine::Custom(part) => part.run(inputs, results),
+        }
+    }
+
+    /// The part of a custom operation that it is.
+    pub fn custom(&self) -> Option<&CustomPart> {
+        match self {
+            Routine::Custom(part) => Some(part),
+            _ => None,
         }
     }
 
@@ -131,6 +149,7 @@ impl Routine {
                 polynomial.run_inlined(inputs, with_partials, results);
             }
             Routine::Moments(moments) => moments.run_inlined(inputs, results),
+            Routine::Custom(part) => part.run(inputs, results),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! routine     = ( "affine_power" program "advance" trips map "start" slot* "outputs" number* )
 //!               | ( "polynomial" program "start" slot "value" slot )
 //!               | ( "moments" program "values" slot* )
+//!               | "custom" part "of" name
 //! program     = "inputs" number "wrt" input* ":" ( instruction "|" )*
 //! instruction = slot "=" ( input | "const" float | "folded" float float float | "rounded" input
 //!               | "bounded" input | op slot slot? | "power" number map )
@@ -15,6 +16,7 @@
 //! ```
 //!
 //! - Words are separated by spaces, slots are numbered without gaps.
+//! - Custom operations are written, but not read.
 //! - `op` is the name of one of [`OPERATIONS`](super::OPERATIONS).
 //! - `wrt` lists the differentiated inputs.
 //! - Matrices are written row by row; `-` is a structural zero.
@@ -131,6 +133,7 @@ impl Display for Routine {
             Routine::AffinePower(power) => power.fmt(f),
             Routine::Polynomial(polynomial) => polynomial.fmt(f),
             Routine::Moments(moments) => moments.fmt(f),
+            Routine::Custom(part) => part.fmt(f),
         }
     }
 }

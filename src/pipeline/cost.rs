@@ -267,6 +267,8 @@ fn routine(routine: &Routine) -> u64 {
             CALL + POLYNOMIAL_INSTRUCTION * instructions(polynomial.program())
         }
         Routine::Moments(moments) => CALL + MOMENTS_INSTRUCTION * instructions(moments.program()),
+        // Unknown, and the same in all forms of a graph.
+        Routine::Custom(_) => CALL,
     }
 }
 

@@ -11,7 +11,9 @@ use super::loop_forms::{
     close_loops, closed_forms, expand_short_loops, rolled_in_order, with_loops,
 };
 use super::{LoopForm, Numerics, Options, Purpose, Refusal, Tier};
-use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, tangent};
+use crate::diff::{
+    Checkpointed, Wanted, checkpoint, custom_without_derivative, reordered, tangent,
+};
 use crate::jit::{Allocator, Kernel, MAX_WORDS, saved_words, schedule_with_profile};
 use crate::loops::{RerollLimits, hoist};
 use crate::phi::{Applied, Closed, OpenLoop, simplify_branches};
@@ -293,6 +295,10 @@ pub(crate) fn coarsen(
 ) -> Result<Coarsened, Refusal> {
     let values = primal.values.as_ref().filter(|_| !purpose.has_reverse_sweep());
     let mut checkpointed = Checkpointed::new(values.unwrap_or(&primal.graph));
+    let custom = custom_without_derivative(&checkpointed.graph);
+    if let Some(custom) = custom.filter(|_| purpose.has_reverse_sweep()) {
+        return Err(Refusal::NoSecondDerivative { operation: custom.name().to_owned() });
+    }
     let tier = primal.tier;
     // A limit beyond the largest buffer has no effect.
     let limit = options.limits.saved_values.min(MAX_WORDS as usize);

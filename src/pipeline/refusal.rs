@@ -79,6 +79,12 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// A kernel for a second derivative calls an operation that has none.
+    #[error("the operation `{operation}` has no second derivatives (Operation::vjp_tangent)")]
+    NoSecondDerivative {
+        /// The name of the operation.
+        operation: String,
+    },
     /// The compiler panicked, which is a bug of this library.
     #[error("the compiler failed unexpectedly; please report this")]
     Panicked,

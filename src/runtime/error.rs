@@ -27,6 +27,11 @@ pub struct Error(#[from] Kind);
 pub(super) enum Kind {
     #[error("the {slice} has length {found}, and {expected} is expected")]
     Shape { slice: &'static str, expected: usize, found: usize },
+    #[error(
+        "the operation `{operation}`, called at {at}, has no second derivatives \
+         (Operation::vjp_tangent)"
+    )]
+    NoSecondDerivative { operation: String, at: Site },
     /// The function has returned an error of its own, which the caller returns.
     #[error("the function returned an error")]
     Failed,
@@ -67,9 +72,10 @@ impl Error {
         matches!(self.0, Kind::OtherOutputs { .. })
     }
 
-    /// True if a slice has the wrong length. For an example see [`Error`].
+    /// True if a slice has the wrong length, or a custom operation was called with a wrong number
+    /// of arguments. For an example see [`Error`].
     pub fn is_shape(&self) -> bool {
-        matches!(self.0, Kind::Shape { .. })
+        matches!(self.0, Kind::Shape { .. } | Kind::Trace(TraceError::Arguments { .. }))
     }
 
     /// True if the function used a `Var` of another call or recording.
@@ -128,6 +134,12 @@ impl Error {
         matches!(self.0, Kind::Trace(TraceError::NotRepeatable { .. }) | Kind::OtherOutputs { .. })
     }
 
+    /// True if a second derivative was asked for, and the function calls an operation that has none
+    /// ([`Operation::vjp_tangent`](crate::Operation::vjp_tangent)).
+    pub fn is_not_twice_differentiable(&self) -> bool {
+        matches!(self.0, Kind::NoSecondDerivative { .. })
+    }
+
     /// True if `compile` made no kernel; the text gives the reason, and so does
     /// [`Report::refusals`](crate::Report::refusals).
     ///
@@ -162,8 +174,10 @@ impl Error {
             Kind::Trace(
                 TraceError::ForeignVar { used: site, .. }
                 | TraceError::TooLong { at: site, .. }
+                | TraceError::Arguments { at: site, .. }
                 | TraceError::NotRepeatable { at: site },
             )
+            | Kind::NoSecondDerivative { at: site, .. }
             | Kind::OtherOutputs { at: site } => {
                 Some(Place::new(site.file(), site.line(), site.column()))
             }

@@ -52,7 +52,7 @@ pub(super) trait Function {
         request: Request<'_>,
         buffers: (&mut Adjoints, &mut Tangents),
         results: &mut [f64],
-    ) -> f64;
+    ) -> Result<f64, Error>;
 
     /// The same of a long run.
     fn read_long(
@@ -87,13 +87,24 @@ pub(super) fn read(
     results: &mut [f64],
 ) -> Result<f64, Error> {
     match run {
-        Run::Whole(trace) => Ok(function.read_whole(trace, request, (adjoints, tangents), results)),
+        Run::Whole(trace) => function.read_whole(trace, request, (adjoints, tangents), results),
         Run::Long(run) if request.purpose.needs_whole_run() => {
             Err(Kind::Trace(TraceError::TooLong { limit: whole, at: run.beyond() }).into())
         }
         Run::Long(run) => {
             let value = function.read_long(run, request, adjoints, results);
             Ok(value.map_err(Kind::Trace)?)
+        }
+    }
+}
+
+/// An error if `trace` calls an operation without second derivatives.
+fn check_second_derivatives(trace: &Trace<'_>) -> Result<(), Error> {
+    match trace.calls.iter().find(|call| !call.custom.is_twice_differentiable()) {
+        None => Ok(()),
+        Some(call) => {
+            let (operation, at) = (call.custom.name().to_owned(), trace.site_of(call));
+            Err(Kind::NoSecondDerivative { operation, at }.into())
         }
     }
 }
@@ -116,20 +127,23 @@ impl<F: Fn(&[Var], &[Var]) -> Option<Var>> Function for Scalar<F> {
         Request { purpose, direction, .. }: Request<'_>,
         (adjoints, tangents): (&mut Adjoints, &mut Tangents),
         gradient: &mut [f64],
-    ) -> f64 {
+    ) -> Result<f64, Error> {
         if purpose.has_direction() {
+            if purpose.has_reverse_sweep() {
+                check_second_derivatives(trace)?;
+            }
             push_forward(trace, direction, tangents);
             let derivative = tangents.of(trace.output);
             if purpose.has_reverse_sweep() {
                 let products = sweep_tangents(trace, tangents).iter().map(|one| one.tangent);
                 gradient.iter_mut().zip(products).for_each(|(to, product)| *to = product);
             }
-            return derivative;
+            return Ok(derivative);
         }
         if purpose.has_reverse_sweep() {
             gradient.copy_from_slice(sweep(trace, adjoints));
         }
-        trace.value()
+        Ok(trace.value())
     }
 
     fn read_long(
@@ -226,7 +240,7 @@ impl<F: Fn(&[Var], &[Var], &mut OutputWriter) -> bool> Function for Weighted<'_,
         Request { purpose, direction, .. }: Request<'_>,
         (adjoints, tangents): (&mut Adjoints, &mut Tangents),
         results: &mut [f64],
-    ) -> f64 {
+    ) -> Result<f64, Error> {
         match purpose {
             Purpose::JacobianVectorProduct => {
                 push_forward(trace, direction, tangents);
@@ -236,7 +250,7 @@ impl<F: Fn(&[Var], &[Var], &mut OutputWriter) -> bool> Function for Weighted<'_,
             Purpose::Jacobian => self.read_jacobian(trace, (adjoints, tangents), results),
             _ => self.read_outputs(results, |output| output.number()),
         }
-        f64::NAN
+        Ok(f64::NAN)
     }
 
     fn read_long(

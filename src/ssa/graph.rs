@@ -18,6 +18,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::arrays::{Access, AccessData, Array, ArrayData, Loop};
+use crate::custom::CustomPart;
 use crate::entity::{Entity, PrimaryMap, entity};
 use crate::numeric::Routine;
 use crate::op::{MAX_ARITY, Op};
@@ -404,6 +405,15 @@ impl Graph {
     /// The source place with this id, if known.
     pub(crate) fn place(&self, place: Option<PlaceId>) -> Option<&Place> {
         place.and_then(|place| self.places.get(place))
+    }
+
+    /// The part of a custom operation that `node`, a call or one of its results, computes.
+    pub(crate) fn custom_part(&self, node: Node) -> Option<&CustomPart> {
+        match self.nodes[node].def {
+            Def::Call(call) => self.calls[call].routine.custom(),
+            Def::Result(call, _) => self.custom_part(call),
+            _ => None,
+        }
     }
 
     /// Appends a call of `routine` to `block`; `args` has one node for each input of the routine.

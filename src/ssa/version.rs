@@ -14,7 +14,7 @@ pub(crate) fn is_acceptance(graph: &Graph, node: Node) -> bool {
     while let Some(node) = pending.pop() {
         match graph.nodes[node].def {
             _ if remaining == 0 => return false,
-            Def::Call(_) => {}
+            Def::Call(call) if graph.calls[call].routine.custom().is_none() => {}
             Def::Apply(Op::Mul, [a, b, _]) => pending.extend([a, b]),
             _ => return false,
         }

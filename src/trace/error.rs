@@ -26,6 +26,16 @@ pub enum TraceError {
         /// The operation that did not fit.
         at: Site,
     },
+    /// A custom operation was called with another number of arguments than it has inputs.
+    #[error("an operation of {expected} inputs was called with {found} arguments at {at}")]
+    Arguments {
+        /// The number of arguments.
+        found: usize,
+        /// The number of inputs.
+        expected: usize,
+        /// The call.
+        at: Site,
+    },
     /// A long run is repeated for its gradient, and another run with the same inputs was different.
     #[error(
         "a run of more than Limits::trace_events operations is repeated for the gradient, and the \

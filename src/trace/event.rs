@@ -21,6 +21,12 @@ pub enum Role {
     Constant,
     /// A primitive applied to operands.
     Apply,
+    /// An argument of a custom operation. Its operands are the number that is passed, and the
+    /// argument before; the first argument has the number itself as the second operand.
+    Argument,
+    /// An output of a custom operation. Its operands are the last argument, and a constant that
+    /// tells the operation and the number of the output.
+    Output,
     /// A comparison that decided the control flow of the user's code.
     Guard,
     /// A mark: a region begins. The payload is its id, counted from 1 in each run.
@@ -126,6 +132,13 @@ impl Kind {
         Kind { op, form, role: Role::Apply, rule }
     }
 
+    /// An argument of a custom operation, which passes its adjoint on to the first operand.
+    pub(super) const ARGUMENT: Kind =
+        Kind { role: Role::Argument, rule: Rule::Same, ..Kind::none(Role::Argument) };
+
+    /// An output of a custom operation.
+    pub(super) const OUTPUT: Kind = Kind { form: Form::ConstantSecond, ..Kind::none(Role::Output) };
+
     /// No primitive. `op` is one without a derivative, so that the sweep passes no adjoint on.
     #[inline]
     const fn none(role: Role) -> Self {
@@ -226,11 +239,13 @@ impl Event<'_> {
             && !self.step.payload.has_single_path()
     }
 
-    /// The operands: as many as the primitive has, one for a φ, none for other roles.
+    /// The operands: as many as the primitive has, one for a φ, two for arguments and outputs of
+    /// custom operations, none for other roles.
     pub fn operands(&self) -> impl ExactSizeIterator<Item = Operand> + use<> {
         let count = match self.step.kind.role {
             Role::Apply | Role::Guard => self.step.kind.op.arity(),
             Role::Phi => 1,
+            Role::Argument | Role::Output => 2,
             Role::ActiveInput | Role::InactiveInput | Role::Constant => 0,
             Role::Enter | Role::Iterate | Role::Join => 0,
             Role::State | Role::NamesInput | Role::Opaque => 0,

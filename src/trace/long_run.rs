@@ -106,16 +106,16 @@ impl<'a> LongRun<'a> {
         let Extent { first_step, window, .. } = self.first.extent;
         if sweep.end() > first_step {
             // The first run has kept these steps.
-            let Events { values, steps, .. } = self.tracer.events();
-            sweep.pass(values, &steps[..sweep.end() - first_step]);
+            let (Events { values, steps, .. }, calls) = self.tracer.recorded();
+            sweep.pass(values, &steps[..sweep.end() - first_step], calls);
         }
         let repeated = sweep.end().saturating_sub(inputs);
         let size = window.max(repeated.div_ceil(MAX_REPEATED)).max(1);
         while sweep.end() > inputs {
             let window = sweep.end().saturating_sub(size).max(inputs)..sweep.end();
             self.repeat(f, window)?;
-            let Events { values, steps, .. } = self.tracer.events();
-            sweep.pass(values, steps);
+            let (Events { values, steps, .. }, calls) = self.tracer.recorded();
+            sweep.pass(values, steps, calls);
         }
         Ok(sweep.finish(active))
     }

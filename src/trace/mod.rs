@@ -14,6 +14,7 @@ mod apply;
 mod captures;
 mod carried;
 mod compare;
+mod custom_call;
 mod error;
 mod event;
 mod events;
@@ -38,6 +39,8 @@ mod weighted;
 
 pub use captures::JumpCapture;
 pub(crate) use carried::CarriedValues;
+pub use custom_call::CustomCall;
+pub(crate) use custom_call::OutputWord;
 pub use error::TraceError;
 pub(crate) use event::StateWord;
 pub use event::{Event, Operand, Role, Site};

@@ -11,12 +11,14 @@ use core::mem::ManuallyDrop;
 use core::panic::Location;
 
 use super::captures::Captures;
+use super::custom_call::{CustomCall, OutputWord};
 use super::event::{Form, Kind, Step};
 use super::payload::Payload;
 use super::run::CarriedName;
 use super::stamp::{FOREIGN_STAMP, maker};
 use super::store::Store;
 use super::{Detail, Events, Role, Site, TraceError, Var};
+use crate::custom::Custom;
 use crate::op::Op;
 
 /// Tag of a constant.
@@ -72,6 +74,8 @@ pub(super) struct Back {
     pub(super) states: Vec<(u32, CarriedName)>,
     /// The live-in values of regions.
     pub(super) captures: Captures,
+    /// The calls of custom operations, in order.
+    pub(super) calls: Vec<CustomCall>,
     /// The number of inputs, which are the first events.
     pub(super) inputs: u32,
     pub(super) failure: Option<TraceError>,
@@ -178,6 +182,69 @@ pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
             front.push(back, value, Step { payload, first, kind }, at)
         })
     })
+}
+
+/// Records a call of `custom` with `x`, of which at least one is not a constant, and the outputs
+/// `y`. Returns the tag of the first output.
+pub(super) fn record_call(
+    custom: &Custom,
+    (x, y): (&[Var], &[f64]),
+    saved: Vec<f64>,
+    at: Site,
+) -> u64 {
+    with_front(|front| {
+        with_back(|back| {
+            let tag = |back: &mut Back, var: &Var| match var.is_constant() {
+                true => front.push(back, var.value, Step::none(Role::Constant, Payload::NONE), at),
+                false => var.tag,
+            };
+            let tags: Vec<u64> = x.iter().map(|var| tag(back, var)).collect();
+            if !front.check(back, &tags, at) {
+                return FOREIGN;
+            }
+            let mut before = None;
+            for (&tag, var) in tags.iter().zip(x) {
+                let payload = Payload::second_operand(before.unwrap_or(tag));
+                let step = Step { payload, first: tag as u32, kind: Kind::ARGUMENT };
+                before = Some(front.push(back, var.value, step, at));
+            }
+            let (last, operation) = (before.unwrap_or(FOREIGN), custom.id());
+            for (&value, number) in y.iter().zip(0..) {
+                let word = OutputWord { operation, number }.encode();
+                let payload = Payload::constant(word);
+                front.push(
+                    back,
+                    value,
+                    Step { payload, first: last as u32, kind: Kind::OUTPUT },
+                    at,
+                );
+            }
+            if !front.is_recording() {
+                return FOREIGN;
+            }
+            let signature = &front.cursor.signature;
+            signature.set(mix(signature.get(), u64::from(operation)));
+            let first = last + 1;
+            let first_output = (first & ID) as usize;
+            back.calls.push(CustomCall { custom: custom.clone(), first_output, saved });
+            first
+        })
+    })
+}
+
+/// The tag of the event `number` places after that with `tag`.
+pub(super) fn later(tag: u64, number: u32) -> u64 {
+    if tag == FOREIGN { FOREIGN } else { tag + u64::from(number) }
+}
+
+/// Fails the run, if there is one: a custom operation has `expected` inputs and was called with
+/// `found`.
+pub(super) fn fail_arguments(found: usize, expected: usize, at: Site) {
+    with_front(|front| {
+        if front.is_recording() {
+            with_back(|back| front.fail(back, TraceError::Arguments { found, expected, at }));
+        }
+    });
 }
 
 /// Turns the comparison just recorded into a guard.
@@ -458,6 +525,7 @@ impl Back {
             opaque: Vec::new(),
             states: Vec::new(),
             captures: Captures::new(),
+            calls: Vec::new(),
             inputs: 0,
             failure: None,
         }

@@ -1,6 +1,7 @@
 //! The inputs and the outcome of a recorded run.
 
 use super::captures::Captures;
+use super::custom_call::CustomCall;
 use super::{Events, Operand, Site};
 
 /// The work of recording the site of an event, and of capturing a live-in value, in events.
@@ -26,6 +27,8 @@ pub struct Trace<'a> {
     /// The variables of static state, with the indices of its events, in order.
     pub(super) states: &'a [(u32, CarriedName)],
     pub(super) captures: &'a Captures,
+    /// The calls of custom operations, in order.
+    pub(crate) calls: &'a [CustomCall],
 }
 
 /// A carried variable: its name, and the place where it is declared.
@@ -71,6 +74,11 @@ impl Trace<'_> {
     pub(crate) fn variable_of_state(&self, event: usize) -> Option<CarriedName> {
         let found = self.states.binary_search_by_key(&event, |(index, _)| *index as usize);
         found.ok().map(|number| self.states[number].1)
+    }
+
+    /// The place of `call`.
+    pub(crate) fn site_of(&self, call: &CustomCall) -> Site {
+        self.events.at(call.outputs().start).site()
     }
 
     /// Tests whether marks and sites were not recorded; see

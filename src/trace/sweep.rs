@@ -3,7 +3,7 @@
 use core::mem;
 
 use super::event::{Kind, Rule, Step};
-use super::{Operand, Trace};
+use super::{CustomCall, Events, Operand, Trace};
 use crate::op::{ConstantOp, MAX_ARITY, Numbers, Op, OpVisitor, contribution, with_constant_op};
 
 /// The buffer of [`sweep()`]: an adjoint for each event.
@@ -50,12 +50,11 @@ pub(crate) fn sweep_from<'a>(
     if let Operand::Event(output) = output
         && trace.active > 0
     {
-        let length = trace.events.len().min(output as usize + 1);
-        let (steps, adjoints) =
-            (&trace.events.steps[inputs.min(length)..length], &mut adjoints[..length]);
-        if let Some((input, adjoint)) = propagate(&trace.events.values, steps, adjoints, 1.0) {
-            adjoints[input] = adjoint;
-        }
+        let end = trace.events.len().min(output as usize + 1);
+        adjoints[end - 1] = 1.0;
+        let Events { values, steps, .. } = trace.events;
+        let steps = &steps[inputs.min(end)..end];
+        propagate_through(values, steps, trace.calls, (&mut *adjoints, end));
     }
     &adjoints[..trace.active]
 }
@@ -91,14 +90,9 @@ impl<'a> WindowedSweep<'a> {
     }
 
     /// Propagates through the last ones of the remaining events, which have these steps and are no
-    /// inputs.
-    pub(super) fn pass(&mut self, values: &[f64], steps: &[Step]) {
-        let adjoints = &mut self.adjoints.values[..self.end];
-        let adjoint = adjoints.last_mut().map_or(0.0, mem::take);
-        // The next window begins with the adjoint of its last event.
-        if let Some((next, adjoint)) = propagate(values, steps, adjoints, adjoint) {
-            adjoints[next] = adjoint;
-        }
+    /// inputs. `calls` are those of the run.
+    pub(super) fn pass(&mut self, values: &[f64], steps: &[Step], calls: &[CustomCall]) {
+        propagate_through(values, steps, calls, (&mut self.adjoints.values, self.end));
         self.end -= steps.len();
     }
 
@@ -106,6 +100,43 @@ impl<'a> WindowedSweep<'a> {
     pub(super) fn finish(self, active: usize) -> &'a [f64] {
         self.adjoints.nonzero = self.inputs;
         &self.adjoints.values[..active]
+    }
+}
+
+/// Propagates the adjoints of the events before `end`, the last of which have these steps, through
+/// them. `calls` are those of the run.
+fn propagate_through(
+    values: &[f64],
+    steps: &[Step],
+    calls: &[CustomCall],
+    (adjoints, mut end): (&mut [f64], usize),
+) {
+    let start = end - steps.len();
+    let calls = &calls[..calls.partition_point(|call| call.outputs().start < end)];
+    for call in calls.iter().rev() {
+        let outputs = call.outputs();
+        if outputs.end <= start {
+            break;
+        }
+        if outputs.end < end {
+            propagate_steps(values, &steps[outputs.end - start..end - start], adjoints, end);
+        }
+        // The adjoints of outputs stay until all are known.
+        end = outputs.start.max(start);
+        if outputs.start >= start {
+            call.sweep(values, adjoints);
+        }
+    }
+    propagate_steps(values, &steps[..end - start], adjoints, end);
+}
+
+/// Propagates the adjoints of the events before `end`, the last of which have these steps.
+#[inline]
+fn propagate_steps(values: &[f64], steps: &[Step], adjoints: &mut [f64], end: usize) {
+    let adjoints = &mut adjoints[..end];
+    let adjoint = adjoints.last_mut().map_or(0.0, mem::take);
+    if let Some((next, adjoint)) = propagate(values, steps, adjoints, adjoint) {
+        adjoints[next] = adjoint;
     }
 }
 

@@ -65,7 +65,12 @@ impl Tangents {
 pub fn push_forward(trace: &Trace<'_>, direction: &[f64], tangents: &mut Tangents) {
     tangents.tangents.clear();
     tangents.tangents.extend_from_slice(direction);
+    let mut calls = trace.calls.iter();
     for event in trace.events.iter().skip(direction.len()) {
+        if event.index() < tangents.tangents.len() {
+            // An output after the first one.
+            continue;
+        }
         let mut operands = event.operands();
         let tangent = match event.role() {
             Role::Apply => {
@@ -73,7 +78,15 @@ pub fn push_forward(trace: &Trace<'_>, direction: &[f64], tangents: &mut Tangent
                 args.iter_mut().zip(operands).for_each(|(arg, x)| *arg = tangents.dual(trace, x));
                 tangent(event.op(), args, event.value())
             }
-            Role::Phi => operands.next().map_or(0.0, |operand| tangents.of(operand)),
+            Role::Phi | Role::Argument => {
+                operands.next().map_or(0.0, |operand| tangents.of(operand))
+            }
+            Role::Output => {
+                if let Some(call) = calls.next() {
+                    call.push_forward(&trace.events.values, &mut tangents.tangents);
+                }
+                continue;
+            }
             _ => 0.0,
         };
         tangents.tangents.push(tangent);
@@ -88,7 +101,13 @@ pub fn sweep_tangents<'a>(trace: &Trace<'_>, tangents: &'a mut Tangents) -> &'a 
     adjoints.resize(trace.events.len().max(trace.active), Dual::default());
     if let Operand::Event(output) = trace.output {
         adjoints[output as usize].value = 1.0;
+        let mut calls = trace.calls.iter().rev().peekable();
         for index in (trace.active + trace.inactive..=output as usize).rev() {
+            while let Some(call) = calls.next_if(|call| call.outputs().start >= index) {
+                if call.outputs().start == index {
+                    call.sweep_tangents(&trace.events.values, &tangents.tangents, &mut adjoints);
+                }
+            }
             let (g, event) = (adjoints[index], trace.events.at(index));
             if g == Dual::default() {
                 continue;
@@ -97,11 +116,12 @@ pub fn sweep_tangents<'a>(trace: &Trace<'_>, tangents: &'a mut Tangents) -> &'a 
             let mut args = [Dual::default(); MAX_ARITY];
             let operands = || event.operands();
             args.iter_mut().zip(operands()).for_each(|(arg, x)| *arg = tangents.dual(trace, x));
-            for (number, operand) in operands().enumerate() {
+            let count = if event.role() == Role::Argument { 1 } else { args.len() };
+            for (number, operand) in operands().take(count).enumerate() {
                 let Operand::Event(operand) = operand else { continue };
                 let part = match event.role() {
                     Role::Apply => contribution(&mut Duals, event.op(), number, args, y, g),
-                    Role::Phi => Some(g),
+                    Role::Phi | Role::Argument => Some(g),
                     _ => None,
                 };
                 if let Some(part) = part {

@@ -7,6 +7,7 @@ use core::cell::Cell;
 use core::fmt;
 use core::ops::Range;
 
+use super::custom_call::CustomCall;
 use super::event::Step;
 use super::payload::Payload;
 use super::recorder::{Back, Cursor, exchange_back, mix, with_back, with_front};
@@ -152,6 +153,7 @@ impl Tracer {
             opaque: &back.opaque,
             states: &back.states,
             captures: &back.captures,
+            calls: &back.calls,
             signature: finished.signature,
         }
     }
@@ -160,9 +162,10 @@ impl Tracer {
         self.back.get_or_insert_default()
     }
 
-    /// The events of the latest run.
-    pub(super) fn events(&mut self) -> &Events {
-        &self.back().events
+    /// The events and calls of the latest run.
+    pub(super) fn recorded(&mut self) -> (&Events, &[CustomCall]) {
+        let back = self.back();
+        (&back.events, &back.calls)
     }
 
     fn record(
@@ -187,6 +190,7 @@ impl Tracer {
         back.opaque.clear();
         back.states.clear();
         back.captures.clear();
+        back.calls.clear();
         self.run_into(Store::first(count, limits), f, inputs, self.detail, made)
     }
 
@@ -201,6 +205,7 @@ impl Tracer {
         made: Site,
     ) -> Result<Finished, TraceError> {
         let count = inputs.active.len() + inputs.inactive.len();
+        self.back().calls.clear();
         let steps = &mut self.back().events.steps;
         steps.clear();
         steps.reserve(window.len());

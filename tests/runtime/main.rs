@@ -8,6 +8,7 @@ mod allocation;
 mod calls;
 mod checkpoints;
 mod control;
+mod custom_operations;
 mod guards;
 mod limits;
 mod long_loops;

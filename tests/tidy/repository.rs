@@ -10,8 +10,9 @@ const RUST_FOLDERS: [&str; 6] =
 const MAX_LINES: usize = 700;
 
 /// The layers with their ranks: a layer imports from lower ranks only.
-const LAYERS: [(&str, usize); 25] = [
+const LAYERS: [(&str, usize); 26] = [
     ("entity", 0),
+    ("custom", 1),
     ("op", 1),
     ("numeric", 2),
     ("trace", 3),

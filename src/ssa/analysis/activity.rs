@@ -90,8 +90,15 @@ pub(crate) fn adjoint_targets(flow: &Flow<'_>, node: Node) -> SmallVec<[Node; 4]
             let passing = (0..op.arity()).filter(|&operand| passes_on(op, operand));
             passing.map(|operand| args[operand]).collect()
         }
-        // `attach` operations on the results give their derivatives.
-        Def::Call(_) | Def::Result(..) => SmallVec::new(),
+        Def::Call(call) => match graph.calls[call].routine.custom() {
+            Some(_) => graph.calls[call].args.iter().copied().collect(),
+            // `attach` operations on the results give its derivatives.
+            None => SmallVec::new(),
+        },
+        Def::Result(call, _) => match graph.custom_part(call) {
+            Some(_) => core::iter::once(call).collect(),
+            None => SmallVec::new(),
+        },
         Def::Phi(region, number) => flow.phi_values(region, number as usize).collect(),
         Def::Entry(region, number) => {
             let first = graph.entries(region)[number as usize].first;

@@ -1,0 +1,386 @@
+//! Operations of the user's own: functions of several numbers with derivatives by hand, which the
+//! tape, the interpreter and kernels call.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A function of several numbers with derivatives by hand.
+///
+/// [`CustomOperation::new`] makes it callable with [`Var`](crate::Var)s. The methods must depend on
+/// their arguments alone: a kernel calls them again instead of the recorded function. They may run
+/// on any thread.
+///
+/// # Examples
+///
+/// ```
+/// use core::convert::Infallible;
+///
+/// use phigrad::{CustomOperation, Operation, Tape, Var};
+///
+/// /// The product of two complex numbers.
+/// struct ComplexProduct;
+///
+/// impl Operation for ComplexProduct {
+///     type Error = Infallible;
+///
+///     fn inputs(&self) -> usize {
+///         4
+///     }
+///
+///     fn outputs(&self) -> usize {
+///         2
+///     }
+///
+///     fn eval(&self, x: &[f64], y: &mut [f64], _: &mut [f64]) -> Result<(), Infallible> {
+///         y[0] = x[0] * x[2] - x[1] * x[3];
+///         y[1] = x[0] * x[3] + x[1] * x[2];
+///         Ok(())
+///     }
+///
+///     fn vjp(&self, x: &[f64], _: &[f64], _: &[f64], w: &[f64], out: &mut [f64]) {
+///         out[0] = w[0] * x[2] + w[1] * x[3];
+///         out[1] = w[1] * x[2] - w[0] * x[3];
+///         out[2] = w[0] * x[0] + w[1] * x[1];
+///         out[3] = w[1] * x[0] - w[0] * x[1];
+///     }
+/// }
+///
+/// let product = CustomOperation::new(ComplexProduct);
+/// let f = Tape::record(move |z: &[Var]| {
+///     let Ok(square) = product.call(&[z[0], z[1], z[0], z[1]]);
+///     square[0] + square[1]
+/// });
+/// // (a + bi)² = a² - b² + 2abi
+/// assert_eq!(f.value_and_grad(&[3.0, 2.0])?, (17.0, vec![10.0, 2.0]));
+/// # Ok::<(), phigrad::Error>(())
+/// ```
+pub trait Operation: Send + Sync + 'static {
+    /// The reason why there are no outputs for some inputs;
+    /// [`Infallible`](core::convert::Infallible) if there always are.
+    type Error;
+
+    /// The number of inputs.
+    fn inputs(&self) -> usize;
+
+    /// The number of outputs, at least one.
+    fn outputs(&self) -> usize;
+
+    /// The number of further numbers that [`eval`](Operation::eval) stores for the derivatives, as
+    /// the factors of a matrix.
+    fn saved(&self) -> usize {
+        0
+    }
+
+    /// Computes the outputs `y` at `x`, and the `saved` numbers.
+    ///
+    /// # Errors
+    ///
+    /// Where there are no outputs. The call is then an error, in a kernel too.
+    fn eval(&self, x: &[f64], y: &mut [f64], saved: &mut [f64]) -> Result<(), Self::Error>;
+
+    /// Computes the vector-Jacobian product at `x`: the gradient of the sum of the outputs, each
+    /// times its weight in `w`, into `out`, which is as long as `x`. `y` and `saved` are from
+    /// [`eval`](Operation::eval) at `x`.
+    fn vjp(&self, x: &[f64], y: &[f64], saved: &[f64], w: &[f64], out: &mut [f64]);
+
+    /// Computes the Jacobian-vector product at `x`: the derivatives of the outputs along `v`, into
+    /// `out`, which is as long as `y`. By default from a [`vjp`](Operation::vjp) for each output.
+    fn jvp(&self, x: &[f64], y: &[f64], saved: &[f64], v: &[f64], out: &mut [f64]) {
+        let (mut w, mut row) = (vec![0.0; y.len()], vec![0.0; x.len()]);
+        for (number, derivative) in out.iter_mut().enumerate() {
+            w[number] = 1.0;
+            self.vjp(x, y, saved, &w, &mut row);
+            w[number] = 0.0;
+            *derivative = row.iter().zip(v).map(|(partial, v)| partial * v).sum();
+        }
+    }
+
+    /// Tests whether [`vjp_tangent`](Operation::vjp_tangent) is implemented. Without it functions
+    /// that call the operation have no second derivatives.
+    fn is_twice_differentiable(&self) -> bool {
+        false
+    }
+
+    /// Computes the derivative of [`vjp`](Operation::vjp) along `v` for fixed weights `w`: the
+    /// Hessians of the outputs, each times its weight, times `v`. `out` is as long as `x`.
+    fn vjp_tangent(
+        &self,
+        x: &[f64],
+        y: &[f64],
+        saved: &[f64],
+        (w, v): (&[f64], &[f64]),
+        out: &mut [f64],
+    ) {
+        let _ = (x, y, saved, w, v);
+        out.fill(f64::NAN);
+    }
+
+    /// The name, for reports and errors.
+    fn name(&self) -> &str {
+        core::any::type_name::<Self>()
+    }
+}
+
+/// An [`Operation`] that can be called with [`Var`](crate::Var)s.
+///
+/// Clones are the same operation. Make it once, outside of the recorded function: another one with
+/// the same content is another operation, so a function that makes a new one in each call has no
+/// kernel.
+pub struct CustomOperation<T> {
+    operation: Arc<T>,
+    custom: Custom,
+}
+
+impl<T: Operation> CustomOperation<T> {
+    /// The operation for calls with `Var`s.
+    pub fn new(operation: T) -> Self {
+        let operation = Arc::new(operation);
+        let custom = Custom::new(Arc::clone(&operation) as Arc<dyn AnyOperation>);
+        CustomOperation { operation, custom }
+    }
+
+    /// The operation itself.
+    pub fn operation(&self) -> &T {
+        &self.operation
+    }
+
+    /// The operation as events and graphs name it.
+    pub(crate) fn custom(&self) -> &Custom {
+        &self.custom
+    }
+}
+
+impl<T> Clone for CustomOperation<T> {
+    fn clone(&self) -> Self {
+        CustomOperation { operation: Arc::clone(&self.operation), custom: self.custom.clone() }
+    }
+}
+
+impl<T> fmt::Debug for CustomOperation<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CustomOperation").field(&self.custom).finish()
+    }
+}
+
+/// An [`Operation`] with any error.
+trait AnyOperation: Send + Sync {
+    fn inputs(&self) -> usize;
+    fn outputs(&self) -> usize;
+    fn saved(&self) -> usize;
+    fn eval(&self, x: &[f64], y: &mut [f64], saved: &mut [f64]) -> bool;
+    fn vjp(&self, at: Point<'_>, w: &[f64], out: &mut [f64]);
+    fn jvp(&self, at: Point<'_>, v: &[f64], out: &mut [f64]);
+    fn is_twice_differentiable(&self) -> bool;
+    fn vjp_tangent(&self, at: Point<'_>, w: &[f64], v: &[f64], out: &mut [f64]);
+    fn name(&self) -> &str;
+}
+
+impl<T: Operation> AnyOperation for T {
+    fn inputs(&self) -> usize {
+        Operation::inputs(self)
+    }
+
+    fn outputs(&self) -> usize {
+        Operation::outputs(self)
+    }
+
+    fn saved(&self) -> usize {
+        Operation::saved(self)
+    }
+
+    fn eval(&self, x: &[f64], y: &mut [f64], saved: &mut [f64]) -> bool {
+        Operation::eval(self, x, y, saved).is_ok()
+    }
+
+    fn vjp(&self, Point { x, y, saved }: Point<'_>, w: &[f64], out: &mut [f64]) {
+        Operation::vjp(self, x, y, saved, w, out);
+    }
+
+    fn jvp(&self, Point { x, y, saved }: Point<'_>, v: &[f64], out: &mut [f64]) {
+        Operation::jvp(self, x, y, saved, v, out);
+    }
+
+    fn is_twice_differentiable(&self) -> bool {
+        Operation::is_twice_differentiable(self)
+    }
+
+    fn vjp_tangent(&self, Point { x, y, saved }: Point<'_>, w: &[f64], v: &[f64], out: &mut [f64]) {
+        Operation::vjp_tangent(self, x, y, saved, (w, v), out);
+    }
+
+    fn name(&self) -> &str {
+        Operation::name(self)
+    }
+}
+
+/// The inputs of an evaluation, and what it has computed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point<'a> {
+    pub(crate) x: &'a [f64],
+    pub(crate) y: &'a [f64],
+    pub(crate) saved: &'a [f64],
+}
+
+/// A custom operation, identified by its number.
+#[derive(Clone)]
+pub struct Custom {
+    id: u32,
+    operation: Arc<dyn AnyOperation>,
+}
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Custom").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Custom {
+    fn eq(&self, other: &Custom) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Custom {
+    fn new(operation: Arc<dyn AnyOperation>) -> Custom {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Custom { id: NEXT.fetch_add(1, Ordering::Relaxed), operation }
+    }
+
+    /// The number of the operation in this process.
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        self.operation.name()
+    }
+
+    /// The number of inputs.
+    pub fn inputs(&self) -> usize {
+        self.operation.inputs()
+    }
+
+    /// The number of outputs.
+    pub fn outputs(&self) -> usize {
+        self.operation.outputs()
+    }
+
+    /// The number of values that derivatives need besides inputs and outputs.
+    pub fn saved(&self) -> usize {
+        self.operation.saved()
+    }
+
+    /// Tests whether there are second derivatives.
+    pub fn is_twice_differentiable(&self) -> bool {
+        self.operation.is_twice_differentiable()
+    }
+
+    /// The vector-Jacobian product.
+    pub(crate) fn vjp(&self, at: Point<'_>, w: &[f64], out: &mut [f64]) {
+        self.operation.vjp(at, w, out);
+    }
+
+    /// The Jacobian-vector product.
+    pub(crate) fn jvp(&self, at: Point<'_>, v: &[f64], out: &mut [f64]) {
+        self.operation.jvp(at, v, out);
+    }
+
+    /// The derivative of the vector-Jacobian product along `v`.
+    pub(crate) fn vjp_tangent(&self, at: Point<'_>, w: &[f64], v: &[f64], out: &mut [f64]) {
+        self.operation.vjp_tangent(at, w, v, out);
+    }
+}
+
+/// A function that belongs to a custom operation, as graphs call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// From the inputs to the outputs and the saved values.
+    Outputs,
+    /// From the point and the weights to the vector-Jacobian product.
+    Vjp,
+    /// From the point and the direction to the Jacobian-vector product.
+    Jvp,
+    /// From the point, the weights and the direction to the derivative of the vector-Jacobian
+    /// product.
+    VjpTangent,
+}
+
+/// A part of a custom operation. A point is inputs, outputs and saved values, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CustomPart {
+    /// The operation.
+    pub custom: Custom,
+    /// The part.
+    pub part: Part,
+}
+
+impl CustomPart {
+    fn point(&self) -> usize {
+        self.custom.inputs() + self.custom.outputs() + self.custom.saved()
+    }
+
+    /// The number of inputs.
+    pub fn inputs(&self) -> usize {
+        let (inputs, outputs) = (self.custom.inputs(), self.custom.outputs());
+        match self.part {
+            Part::Outputs => inputs,
+            Part::Vjp => self.point() + outputs,
+            Part::Jvp => self.point() + inputs,
+            Part::VjpTangent => self.point() + outputs + inputs,
+        }
+    }
+
+    /// The number of outputs.
+    pub fn outputs(&self) -> usize {
+        match self.part {
+            Part::Outputs => self.custom.outputs() + self.custom.saved(),
+            Part::Vjp | Part::VjpTangent => self.custom.inputs(),
+            Part::Jvp => self.custom.outputs(),
+        }
+    }
+
+    /// Computes the outputs into `results`, after a first number that is 1 if there are any and
+    /// otherwise 0. A panic of the operation counts as no outputs: the tape then repeats it.
+    pub(crate) fn run(&self, inputs: &[f64], results: &mut [f64]) {
+        let Some((accepted, outputs)) = results.split_first_mut() else { return };
+        let run = AssertUnwindSafe(|| self.run_or_panic(inputs, outputs));
+        *accepted = if catch_unwind(run).unwrap_or(false) { 1.0 } else { 0.0 };
+    }
+
+    fn run_or_panic(&self, inputs: &[f64], outputs: &mut [f64]) -> bool {
+        let operation = &*self.custom.operation;
+        let (count, values) = (operation.inputs(), operation.outputs());
+        if self.part == Part::Outputs {
+            let (y, saved) = outputs.split_at_mut(values);
+            return operation.eval(inputs, y, saved);
+        }
+        let (point, others) = inputs.split_at(self.point());
+        let (x, computed) = point.split_at(count);
+        let (y, saved) = computed.split_at(values);
+        let at = Point { x, y, saved };
+        match self.part {
+            Part::Jvp => operation.jvp(at, others, outputs),
+            Part::VjpTangent => {
+                let (w, v) = others.split_at(values);
+                operation.vjp_tangent(at, w, v, outputs);
+            }
+            Part::Vjp | Part::Outputs => operation.vjp(at, others, outputs),
+        }
+        true
+    }
+}
+
+impl fmt::Display for CustomPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = match self.part {
+            Part::Outputs => "outputs",
+            Part::Vjp => "vjp",
+            Part::Jvp => "jvp",
+            Part::VjpTangent => "vjp_tangent",
+        };
+        write!(f, "custom {part} of {}", self.custom.name())
+    }
+}

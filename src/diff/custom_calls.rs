@@ -1,0 +1,97 @@
+//! Reverse sweep of calls of custom operations: a call of the vector-Jacobian product, with the
+//! adjoints of all outputs as weights.
+
+use std::sync::Arc;
+
+use super::reverse::Reverse;
+use crate::custom::{Custom, CustomPart, Part};
+use crate::numeric::Routine;
+use crate::op::Op;
+use crate::ssa::{Graph, Node};
+
+/// The first call in `graph` of a custom operation whose outputs the reverse pass does not
+/// differentiate.
+pub fn custom_without_derivative(graph: &Graph) -> Option<&Custom> {
+    let parts = graph.calls.values().filter_map(|call| call.routine.custom());
+    let lacking = |part: &&CustomPart| match part.part {
+        Part::Outputs => false,
+        Part::Jvp => !part.custom.is_twice_differentiable(),
+        Part::Vjp | Part::VjpTangent => true,
+    };
+    parts.filter(lacking).map(|part| &part.custom).next()
+}
+
+impl Reverse<'_> {
+    /// Notes the results of `copy`, the copy of `call`, for derivatives. They are in the block of
+    /// the call.
+    pub(super) fn note_custom_results(&mut self, call: Node, copy: Node) {
+        if let Some(part) = self.graph.custom_part(call) {
+            let numbers = 1..=part.outputs() as u32;
+            let results = numbers.map(|number| self.builder.result(copy, number)).collect();
+            self.custom_results.insert(call, results);
+        }
+    }
+
+    /// Adds `increment` to the adjoint of result `number` of `call`.
+    pub(super) fn add_to_output(&mut self, call: Node, number: u32, increment: Node) {
+        let sum = match self.output_adjoints.get(&(call, number)) {
+            Some(&before) => self.builder.apply(Op::Add, &[before, increment]),
+            None => increment,
+        };
+        self.output_adjoints.insert((call, number), sum);
+    }
+
+    /// Propagates the adjoints of the outputs of `call`, a call of a custom operation, to its
+    /// operands.
+    pub(super) fn propagate_call(&mut self, call: Node) {
+        let Some(CustomPart { custom, part }) = self.graph.custom_part(call).cloned() else {
+            return;
+        };
+        let outputs = custom.outputs();
+        let adjoints: Vec<Option<Node>> = (1..=outputs as u32)
+            .map(|number| self.output_adjoints.remove(&(call, number)))
+            .collect();
+        if adjoints.iter().all(Option::is_none) {
+            return;
+        }
+        self.builder.set_place(self.graph.nodes[call].place);
+        let zero = self.builder.constant(0.0);
+        let weights = adjoints.into_iter().map(|adjoint| adjoint.unwrap_or(zero));
+        let weights: Vec<Node> = weights.collect();
+        let operands = self.graph.operands(call).to_vec();
+        let values: Vec<Node> = operands.iter().map(|&arg| self.primal_value(arg, call)).collect();
+        let inputs = custom.inputs();
+        match part {
+            Part::Outputs => {
+                let results = self.custom_results.get(&call).cloned().unwrap_or_default();
+                let args = [values, results, weights].concat();
+                self.add_product(&custom, Part::Vjp, args, &operands);
+            }
+            // Outputs and saved values are functions of the inputs, and count as such in the
+            // derivative by these.
+            Part::Jvp => {
+                let (point, direction) = values.split_at(values.len() - inputs);
+                let by_direction = [point, &weights].concat();
+                let by_inputs = [point, &weights, direction].concat();
+                let directions = operands.len() - inputs;
+                self.add_product(&custom, Part::Vjp, by_direction, &operands[directions..]);
+                self.add_product(&custom, Part::VjpTangent, by_inputs, &operands[..inputs]);
+            }
+            Part::Vjp | Part::VjpTangent => {}
+        }
+    }
+
+    /// Calls a part of `custom`, and adds the results to the adjoints of `operands`, the last one
+    /// first, as the tape does.
+    fn add_product(&mut self, custom: &Custom, part: Part, args: Vec<Node>, operands: &[Node]) {
+        let part = CustomPart { custom: custom.clone(), part };
+        let product = self.builder.call(&Arc::new(Routine::Custom(part)), args);
+        self.builder.guard(product, true);
+        for (number, &operand) in operands.iter().enumerate().rev() {
+            if self.primal.varied[operand] {
+                let increment = self.builder.result(product, number as u32 + 1);
+                self.add(operand, increment);
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Calls of custom operations.
+//!
+//! A call is recorded as an event for each argument and then one for each output, so that values and
+//! adjoints of both are contiguous. The first operand of an argument is the number that is passed;
+//! the second one links it to the argument before, and that of the first argument to itself. The
+//! operands of an output are the last argument, and a word that tells the operation and the number
+//! of the output.
+
+use core::ops::Range;
+use core::panic::Location;
+
+use super::tangents::Dual;
+use super::{Var, recorder};
+use crate::custom::{Custom, CustomOperation, Operation, Point};
+
+/// A call of a custom operation.
+#[derive(Clone, Debug)]
+pub struct CustomCall {
+    pub(crate) custom: Custom,
+    /// The event of the first output.
+    pub(super) first_output: usize,
+    /// The values that the operation has saved for its derivatives.
+    pub(super) saved: Vec<f64>,
+}
+
+/// The operation and the number of an output, as one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OutputWord {
+    pub(crate) operation: u32,
+    pub(crate) number: u32,
+}
+
+impl OutputWord {
+    /// The bits of the number of the output; all of it has less than 53.
+    const NUMBER_BITS: u32 = 20;
+
+    pub(crate) fn encode(self) -> f64 {
+        (u64::from(self.operation) << Self::NUMBER_BITS | u64::from(self.number)) as f64
+    }
+
+    pub(crate) fn decode(word: f64) -> OutputWord {
+        let word = word as u64;
+        let number = word as u32 & ((1 << Self::NUMBER_BITS) - 1);
+        OutputWord { operation: (word >> Self::NUMBER_BITS) as u32, number }
+    }
+}
+
+/// The largest number of outputs of an operation.
+pub(crate) const MAX_OUTPUTS: usize = 1 << OutputWord::NUMBER_BITS;
+
+impl CustomCall {
+    /// The events of the arguments.
+    fn arguments(&self) -> Range<usize> {
+        self.first_output - self.custom.inputs()..self.first_output
+    }
+
+    /// The events of the outputs.
+    pub(super) fn outputs(&self) -> Range<usize> {
+        self.first_output..self.first_output + self.custom.outputs()
+    }
+
+    fn point<'a>(&'a self, values: &'a [f64]) -> Point<'a> {
+        Point { x: &values[self.arguments()], y: &values[self.outputs()], saved: &self.saved }
+    }
+
+    /// Adds the contributions of the outputs to the adjoints of the arguments. The adjoints of the
+    /// outputs become zero.
+    #[cold]
+    pub(super) fn sweep(&self, values: &[f64], adjoints: &mut [f64]) {
+        let (before, outputs) = adjoints.split_at_mut(self.first_output);
+        let weights = &mut outputs[..self.custom.outputs()];
+        // An adjoint of zero is not propagated.
+        if weights.iter().any(|&weight| weight != 0.0) {
+            let mut product = vec![0.0; self.custom.inputs()];
+            self.custom.vjp(self.point(values), weights, &mut product);
+            let arguments = before[self.arguments()].iter_mut().zip(product);
+            arguments.for_each(|(adjoint, contribution)| *adjoint += contribution);
+            weights.fill(0.0);
+        }
+    }
+
+    /// The derivatives of the outputs, appended to those of the events before.
+    #[cold]
+    pub(super) fn push_forward(&self, values: &[f64], tangents: &mut Vec<f64>) {
+        let (arguments, outputs) = (self.arguments(), self.outputs());
+        tangents.resize(outputs.end, 0.0);
+        let (before, outputs) = tangents.split_at_mut(self.first_output);
+        let direction = &before[arguments];
+        if direction.iter().any(|&tangent| tangent != 0.0) {
+            self.custom.jvp(self.point(values), direction, outputs);
+        }
+    }
+
+    /// As [`CustomCall::sweep`], with the derivatives along the direction of `tangents`.
+    #[cold]
+    pub(super) fn sweep_tangents(&self, values: &[f64], tangents: &[f64], adjoints: &mut [Dual]) {
+        let (before, outputs) = adjoints.split_at_mut(self.first_output);
+        let weights = &mut outputs[..self.custom.outputs()];
+        let [values_of, tangents_of] = [|dual: &Dual| dual.value, |dual: &Dual| dual.tangent]
+            .map(|part| weights.iter().map(part).collect::<Vec<f64>>());
+        let at = self.point(values);
+        let mut product = vec![0.0; self.custom.inputs()];
+        let arguments = &mut before[self.arguments()];
+        if tangents_of.iter().any(|&weight| weight != 0.0) {
+            self.custom.vjp(at, &tangents_of, &mut product);
+            arguments.iter_mut().zip(&product).for_each(|(to, part)| to.tangent += part);
+        }
+        if values_of.iter().any(|&weight| weight != 0.0) {
+            self.custom.vjp(at, &values_of, &mut product);
+            arguments.iter_mut().zip(&product).for_each(|(to, part)| to.value += part);
+            let direction = &tangents[self.arguments()];
+            self.custom.vjp_tangent(at, &values_of, direction, &mut product);
+            arguments.iter_mut().zip(&product).for_each(|(to, part)| to.tangent += part);
+        }
+    }
+}
+
+impl<T: Operation> CustomOperation<T> {
+    /// Calls the operation: one node for the tape and for kernels, with as many inputs and outputs
+    /// as it has.
+    ///
+    /// A call with another number of arguments fails the recording
+    /// ([`Error::is_shape`](crate::Error::is_shape)); its outputs are NaN.
+    ///
+    /// # Errors
+    ///
+    /// That of [`Operation::eval`].
+    ///
+    /// # Examples
+    ///
+    /// See [`Operation`].
+    #[track_caller]
+    pub fn call(&self, x: &[Var]) -> Result<Vec<Var>, T::Error> {
+        let (custom, at) = (self.custom(), Location::caller());
+        let outputs = custom.outputs();
+        if x.len() != custom.inputs() || outputs > MAX_OUTPUTS {
+            recorder::fail_arguments(x.len(), custom.inputs(), at);
+            return Ok(vec![Var::constant(f64::NAN); outputs]);
+        }
+        let values: Vec<f64> = x.iter().map(|x| x.value).collect();
+        let (mut y, mut saved) = (vec![0.0; outputs], vec![0.0; custom.saved()]);
+        self.operation().eval(&values, &mut y, &mut saved)?;
+        let tag = match x.iter().all(|x| x.is_constant()) {
+            true => None,
+            false => Some(recorder::record_call(custom, (x, &y), saved, at)),
+        };
+        let var = |(&value, number)| match tag {
+            Some(tag) => Var::traced(value, recorder::later(tag, number)),
+            None => Var::constant(value),
+        };
+        Ok(y.iter().zip(0..).map(var).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_keep_operation_and_number() {
+        for (operation, number) in [(1, 0), (u32::MAX, (1 << 20) - 1), (7, 3)] {
+            let word = OutputWord { operation, number };
+            assert_eq!(OutputWord::decode(word.encode()), word);
+        }
+    }
+}
