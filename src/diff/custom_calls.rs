@@ -7,18 +7,25 @@ use super::reverse::Reverse;
 use crate::custom::{Custom, CustomPart, Part};
 use crate::numeric::Routine;
 use crate::op::Op;
-use crate::ssa::{Graph, Node};
+use crate::ssa::{Activity, CallData, Flow, Graph, Node};
 
-/// The first call in `graph` of a custom operation whose outputs the reverse pass does not
-/// differentiate.
+/// The first call in `graph` of a custom operation whose outputs depend on active inputs and that
+/// the reverse pass does not differentiate.
 pub fn custom_without_derivative(graph: &Graph) -> Option<&Custom> {
-    let parts = graph.calls.values().filter_map(|call| call.routine.custom());
-    let lacking = |part: &&CustomPart| match part.part {
+    let is_lacking = |part: &CustomPart| match part.part {
         Part::Outputs => false,
         Part::Jvp => !part.custom.is_twice_differentiable(),
         Part::Vjp | Part::VjpTangent => true,
     };
-    parts.filter(lacking).map(|part| &part.custom).next()
+    let calls = graph.calls.values();
+    let mut lacking = calls.filter(|call| call.routine.custom().is_some_and(is_lacking)).peekable();
+    lacking.peek()?;
+    let varied = Activity::of(&Flow::of(graph)).varied;
+    let varies = |call: &&CallData| {
+        let inputs = call.routine.custom().map_or(0, |part| part.custom.inputs());
+        call.args[..inputs].iter().any(|&arg| varied[arg])
+    };
+    lacking.find(varies)?.routine.custom().map(|part| &part.custom)
 }
 
 impl Reverse<'_> {

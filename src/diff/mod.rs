@@ -12,6 +12,7 @@
 //! | `tape_order`, `entry_phis` | additions in the order of the tape, for exact numerics |
 //! | `custom_calls` | calls of custom operations |
 //! | `checkpoint`, `split` | recomputed loops and strip mining: less memory, more time |
+//! | `jacobian` | Jacobians of straight-line code |
 //! | `tangent` | forward mode: directional derivatives as a graph |
 //! | `forward` | the same by interpretation |
 //!
@@ -25,6 +26,7 @@ mod custom_calls;
 mod entry_phis;
 mod forward;
 mod input_adjoints;
+mod jacobian;
 mod loops;
 mod primal;
 mod regions;
@@ -38,6 +40,7 @@ mod tape_order;
 pub use checkpoint::{Checkpointed, checkpoint};
 pub use custom_calls::custom_without_derivative;
 pub use forward::directional;
+pub use jacobian::jacobian;
 pub use reverse::{Wanted, reverse};
 pub use tangent::tangent;
 pub use tape_order::reordered;

@@ -13,7 +13,8 @@ mod tier;
 pub(crate) use options::{Audit, Hotness, Options};
 pub use options::{Limits, LoopForm, Numerics, Tuning};
 pub(crate) use passes::{
-    Coarsened, Primal, Recording, coarsen, primal, rolled, with_simple_branches,
+    Coarsened, Primal, Recording, Rolled, coarsen, dense_jacobian, primal, rolled,
+    with_simple_branches,
 };
 pub use purpose::Purpose;
 pub use refusal::Refusal;

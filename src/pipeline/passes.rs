@@ -12,7 +12,8 @@ use super::loop_forms::{
 };
 use super::{LoopForm, Numerics, Options, Purpose, Refusal, Tier};
 use crate::diff::{
-    Checkpointed, Wanted, checkpoint, custom_without_derivative, reordered, tangent,
+    Checkpointed, Wanted, checkpoint, custom_without_derivative, jacobian, reordered, reverse,
+    tangent,
 };
 use crate::jit::{Allocator, Kernel, MAX_WORDS, saved_words, schedule_with_profile};
 use crate::loops::{RerollLimits, hoist};
@@ -230,9 +231,13 @@ impl Rolled {
     }
 
     /// The same function as one of `weights`, a range of inputs, with the others inactive.
-    pub(crate) fn by_weights(&self, weights: Range<u32>) -> Result<Rolled, Refusal> {
-        let by = |graph: &Graph| graph.with_active(weights.clone()).ok_or(Refusal::Panicked);
-        Ok(Rolled { recorded: Arc::new(by(&self.recorded)?), graph: by(&self.graph)? })
+    pub(crate) fn by_weights(&self, weights: Range<u32>) -> Rolled {
+        let by = |graph: &Graph| {
+            let graph = graph.with_active(weights.clone());
+            check("weights", &graph);
+            graph
+        };
+        Rolled { recorded: Arc::new(by(&self.recorded)), graph: by(&self.graph) }
     }
 }
 
@@ -307,25 +312,9 @@ pub(crate) fn coarsen(
         let graph = run(&kernel_passes(), checkpointed.graph.clone(), &mut state);
         let words = saved_words(&graph);
         if words <= limit as u64 {
-            let profile = match tier {
-                Tier::First => None,
-                Tier::Optimised => block_profile(&graph, profiling_inputs),
-            };
-            let allocator = match tier {
-                Tier::First => Allocator::SinglePass,
-                Tier::Optimised => Allocator::Backtracking,
-            };
-            let schedule = schedule_with_profile(&graph, profile.as_ref())?;
-            let sequence = schedule.sequence();
-            let cuts = cuts(&sequence, options);
-            return Ok(Coarsened {
-                kernel: schedule.compile_by(allocator, &cuts)?,
-                nodes: graph.nodes.len(),
-                saved_values: words,
-                recomputed: checkpointed.recomputed.len(),
-                segments: cuts.len() + 1,
-                crossing: crossing(&sequence, &cuts),
-            });
+            let recomputed = checkpointed.recomputed.len();
+            let coarsened = compile(&graph, tier, options, profiling_inputs)?;
+            return Ok(Coarsened { recomputed, ..coarsened });
         }
         // Checkpoints save memory in reverse sweeps only.
         let less = checkpoint(&checkpointed).filter(|_| purpose.has_reverse_sweep());
@@ -336,6 +325,65 @@ pub(crate) fn coarsen(
         checkpointed = less.ok_or(Refusal::SavedValues { words, limit })?;
         check("checkpoint", &checkpointed.graph);
     }
+}
+
+/// Compiles `graph`, the graph of a kernel. Blocks that the runs of `profiling_inputs` reach are hot
+/// in an optimised one.
+fn compile(
+    graph: &Graph,
+    tier: Tier,
+    options: &Options,
+    profiling_inputs: &[Arc<[f64]>],
+) -> Result<Coarsened, Refusal> {
+    let (profile, allocator) = match tier {
+        Tier::First => (None, Allocator::SinglePass),
+        Tier::Optimised => (block_profile(graph, profiling_inputs), Allocator::Backtracking),
+    };
+    let schedule = schedule_with_profile(graph, profile.as_ref())?;
+    let sequence = schedule.sequence();
+    let cuts = cuts(&sequence, options);
+    Ok(Coarsened {
+        kernel: schedule.compile_by(allocator, &cuts)?,
+        nodes: graph.nodes.len(),
+        saved_values: saved_words(graph),
+        recomputed: 0,
+        segments: cuts.len() + 1,
+        crossing: crossing(&sequence, &cuts),
+    })
+}
+
+/// The largest number of steps of a Jacobian in one graph: so many, and so many for each node of the
+/// recorded graph.
+const JACOBIAN_STEPS: usize = 4096;
+const JACOBIAN_STEPS_PER_NODE: usize = 8;
+
+/// Makes the kernel of the whole Jacobian in one run, whose inputs are the active ones, the weights,
+/// which it does not use, and the other inactive ones. `None` if the recorded graph is no
+/// straight-line code, or the Jacobian too large.
+pub(crate) fn dense_jacobian(
+    rolled: &Rolled,
+    weights: Range<u32>,
+    tier: Tier,
+    options: &Options,
+) -> Result<Option<Coarsened>, Refusal> {
+    let recorded = &*rolled.recorded;
+    if options.numerics == Numerics::Exact || !recorded.regions.is_empty() {
+        return Ok(None);
+    }
+    let (active, count) = (recorded.active as u32, weights.len() as u32);
+    // The outputs are the derivatives by the weights.
+    let by_weights = recorded.with_active(weights);
+    let outputs = reverse(&by_weights, Wanted::Gradient, Folding::Real);
+    let outputs = simplify(&eliminate_dead_code(&outputs), Folding::Real);
+    let outputs = outputs.with_active(count..count + active);
+    let most = JACOBIAN_STEPS + JACOBIAN_STEPS_PER_NODE * recorded.nodes.len();
+    let Some(mut graph) = jacobian(&outputs, Folding::Real, most) else { return Ok(None) };
+    check("jacobian", &graph);
+    if tier == Tier::Optimised {
+        graph = simplify_in_segments(&graph, Stage::Final, options);
+    }
+    graph = eliminate_dead_code(&graph);
+    compile(&graph, tier, options, &[]).map(Some)
 }
 
 /// The positions where the code is cut into segments.

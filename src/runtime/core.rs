@@ -82,7 +82,7 @@ impl Results<'_> {
         shape: &OutputShape,
     ) -> Result<&mut [f64], Error> {
         self.slice(match request.purpose {
-            Purpose::VectorJacobianProduct => {
+            Purpose::VectorJacobianProduct | Purpose::HessianProduct => {
                 Error::check_length("slice of weights", shape.count, request.weights.len())?;
                 inputs.active.len()
             }

@@ -32,7 +32,7 @@ macro_rules! derivatives {
             /// ```
             pub fn grad(&self, x: &[f64] $(, $data: $type)?) -> Result<O::Of<Vec<f64>>, Error> {
                 let mut gradient = vec![0.0; x.len()];
-                let result = self.call(x $(, $data)?, Purpose::Gradient, &mut gradient)?;
+                let result = self.call_one(x $(, $data)?, Purpose::Gradient, &mut gradient)?;
                 Ok(O::answer(result.map(|_| gradient)))
             }
 
@@ -59,7 +59,7 @@ macro_rules! derivatives {
                 x: &[f64] $(, $data: $type)?
             ) -> Result<O::Of<(f64, Vec<f64>)>, Error> {
                 let mut gradient = vec![0.0; x.len()];
-                let result = self.call(x $(, $data)?, Purpose::ValueAndGradient, &mut gradient)?;
+                let result = self.call_one(x $(, $data)?, Purpose::ValueAndGradient, &mut gradient)?;
                 Ok(O::answer(result.map(|value| (value, gradient))))
             }
 
@@ -91,7 +91,7 @@ macro_rules! derivatives {
                 x: &[f64] $(, $data: $type)?,
                 gradient: &mut [f64],
             ) -> Result<O::Of<()>, Error> {
-                let result = self.call(x $(, $data)?, Purpose::Gradient, gradient)?;
+                let result = self.call_one(x $(, $data)?, Purpose::Gradient, gradient)?;
                 Ok(O::answer(result.map(drop)))
             }
 
@@ -121,7 +121,7 @@ macro_rules! derivatives {
                 x: &[f64] $(, $data: $type)?,
                 gradient: &mut [f64],
             ) -> Result<O::Of<f64>, Error> {
-                self.call(x $(, $data)?, Purpose::ValueAndGradient, gradient).map(O::answer)
+                self.call_one(x $(, $data)?, Purpose::ValueAndGradient, gradient).map(O::answer)
             }
 
             /// The Hessian at `x` times the vector `v`, for little more than twice the time of a
@@ -263,7 +263,7 @@ macro_rules! derivatives {
                 }
             }
 
-            fn hessian_product(
+            pub(super) fn hessian_product(
                 &self,
                 x: &[f64] $(, $data: $type)?,
                 v: &[f64],
@@ -271,7 +271,7 @@ macro_rules! derivatives {
             ) -> Answer<(), O> {
                 let request =
                     Request { purpose: Purpose::HessianProduct, direction: v, weights: &[] };
-                Ok(self.call(x $(, $data)?, request, product)?.map(drop))
+                Ok(self.call_one(x $(, $data)?, request, product)?.map(drop))
             }
 
             fn hessian_rows(&self, x: &[f64] $(, $data: $type)?, hessian: &mut [f64]) -> Answer<(), O> {

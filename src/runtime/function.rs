@@ -247,6 +247,12 @@ impl<F: Fn(&[Var], &[Var], &mut OutputWriter) -> bool> Function for Weighted<'_,
                 self.read_outputs(results, |output| tangents.of(output.into_operand()));
             }
             Purpose::VectorJacobianProduct => results.copy_from_slice(sweep(trace, adjoints)),
+            Purpose::HessianProduct => {
+                check_second_derivatives(trace)?;
+                push_forward(trace, direction, tangents);
+                let products = sweep_tangents(trace, tangents).iter().map(|one| one.tangent);
+                results.iter_mut().zip(products).for_each(|(to, product)| *to = product);
+            }
             Purpose::Jacobian => self.read_jacobian(trace, (adjoints, tangents), results),
             _ => self.read_outputs(results, |output| output.number()),
         }

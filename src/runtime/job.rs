@@ -12,7 +12,8 @@ use super::report::KernelReport;
 use super::specialisation::Specialisation;
 use crate::jit::require_host;
 use crate::pipeline::{
-    Coarsened, Options, Primal, Purpose, Refusal, Tier, coarsen, primal, rolled,
+    Coarsened, Options, Primal, Purpose, Refusal, Rolled, Tier, coarsen, dense_jacobian, primal,
+    rolled,
 };
 use crate::ssa::{Graph, most_steps};
 
@@ -101,6 +102,11 @@ impl Job {
                 if is_replaced && self.specialisation.kernel(purpose).is_some() {
                     continue;
                 }
+                if purpose == Purpose::Jacobian
+                    && self.make_dense(&snapshot, &rolled, tier, options)
+                {
+                    continue;
+                }
                 let product = self.specialisation.product(purpose);
                 let (has_direction, is_by_weights) =
                     (product.has_direction(), product.is_by_weights());
@@ -119,7 +125,7 @@ impl Job {
                             false => primal(rolled, tier, options),
                             true => {
                                 let weights = self.specialisation.weights();
-                                primal(&rolled.by_weights(weights)?, tier, options)
+                                primal(&rolled.by_weights(weights), tier, options)
                             }
                         }
                     });
@@ -142,6 +148,23 @@ impl Job {
         if options.background {
             self.specialisation.lock().compiled(start.elapsed(), snapshot.steps);
         }
+    }
+
+    /// Makes the kernel of the whole Jacobian and installs it; false if there is none.
+    fn make_dense(
+        &self,
+        snapshot: &Snapshot,
+        rolled: &Result<Rolled, Refusal>,
+        tier: Tier,
+        options: &Options,
+    ) -> bool {
+        let Ok(rolled) = rolled else { return false };
+        let weights = self.specialisation.weights();
+        let (made, elapsed) = timed(|| dense_jacobian(rolled, weights, tier, options));
+        let Ok(Some(coarsened)) = made else { return false };
+        let purposes = (Purpose::Jacobian, Purpose::Jacobian);
+        self.install(snapshot, purposes, Ok(coarsened), elapsed);
+        true
     }
 
     /// Stores the closed forms and open loops for the report.

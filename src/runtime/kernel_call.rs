@@ -112,6 +112,11 @@ fn run_jacobian(
     results: &mut [f64],
     buffers: &mut Buffers,
 ) -> Result<f64, ExitReason> {
+    if *product == Purpose::Jacobian {
+        let all = run_once(kernel, inputs, Purpose::Jacobian.into(), buffers)?;
+        results.copy_from_slice(all);
+        return Ok(f64::NAN);
+    }
     let columns = inputs.active.len();
     let rows = results.len() / columns.max(1);
     let mut jacobian = core::mem::take(&mut buffers.jacobian);
@@ -162,7 +167,15 @@ fn run_once<'a>(
     }
     let outputs = &mut outputs[..count];
     let is_by_weights = purpose.is_by_weights();
-    let before: &[f64] = if is_by_weights { inputs.active } else { &[] };
+    // The outputs do not depend on the weights.
+    if purpose.has_weights() {
+        zeros.resize(zeros.len().max(count), 0.0);
+    }
+    let before: &[f64] = match purpose {
+        Purpose::Jacobian => &zeros[..count / inputs.active.len().max(1)],
+        _ if is_by_weights => inputs.active,
+        _ => &[],
+    };
     let inactive = match (before, inputs.inactive, weights, direction) {
         (&[], data, &[], &[]) => data,
         (&[], &[], &[], direction) => direction,
@@ -174,13 +187,7 @@ fn run_once<'a>(
             inactive
         }
     };
-    let active = match is_by_weights {
-        false => inputs.active,
-        true => {
-            zeros.resize(zeros.len().max(count), 0.0);
-            &zeros[..count]
-        }
-    };
+    let active = if is_by_weights { &zeros[..count] } else { inputs.active };
     match kernel.run(active, inactive, scratch, outputs) {
         Err(RunError::SideExit | RunError::Shape) => Err(ExitReason::SideExit),
         // A kernel multiplies zero adjoints, which the sweep skips, and its rewrites assume

@@ -5,6 +5,7 @@
 //! | `tape`, `recorded` | the entry point, and the recorded functions |
 //! | `derivatives`, `vector` | their methods: for one output, and for any number |
 //! | `core`, `kernel_call` | one call: kernel or tape; the kernel's part |
+//! | `nested` | recorded functions as operations of others |
 //! | `function`, `outputs` | the results of a run on the tape, outputs of any shape |
 //! | `specialisation` | calls with one length of input: kernels, counters, merging |
 //! | `tracing_detail` | what the next runs on the tape record, and whether they are timed |
@@ -27,6 +28,7 @@ mod installed;
 mod job;
 mod kernel_call;
 mod lengths;
+mod nested;
 mod options;
 mod outputs;
 mod profile;

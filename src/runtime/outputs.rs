@@ -99,7 +99,11 @@ impl<N: Outputs, E> Output for Result<N, E> {
 ///         to.number(self.angle);
 ///     }
 ///
-///     fn read(from: &mut OutputReader<'_>) -> Polar<f64> {
+///     fn read(from: &mut OutputReader<'_, f64>) -> Polar<f64> {
+///         Polar { radius: from.number(), angle: from.number() }
+///     }
+///
+///     fn read_vars(from: &mut OutputReader<'_, Var>) -> Polar<Var> {
 ///         Polar { radius: from.number(), angle: from.number() }
 ///     }
 /// }
@@ -119,8 +123,11 @@ pub trait Outputs {
     /// Writes the numbers in order, and the lengths of vectors.
     fn write(self, to: &mut OutputWriter);
 
-    /// Reads the values that `write` has written, in the same order.
-    fn read(from: &mut OutputReader<'_>) -> Self::Values;
+    /// Reads the values of the numbers that `write` has written, in the same order.
+    fn read(from: &mut OutputReader<'_, f64>) -> Self::Values;
+
+    /// Reads the numbers again that `write` has written, for calls inside other recorded functions.
+    fn read_vars(from: &mut OutputReader<'_, Var>) -> Self;
 }
 
 impl Outputs for Var {
@@ -132,7 +139,11 @@ impl Outputs for Var {
         to.number(self);
     }
 
-    fn read(from: &mut OutputReader<'_>) -> f64 {
+    fn read(from: &mut OutputReader<'_, f64>) -> f64 {
+        from.number()
+    }
+
+    fn read_vars(from: &mut OutputReader<'_, Var>) -> Var {
         from.number()
     }
 }
@@ -149,8 +160,12 @@ impl<N: Outputs, const LENGTH: usize> Outputs for [N; LENGTH] {
         self.into_iter().for_each(|one| one.write(to));
     }
 
-    fn read(from: &mut OutputReader<'_>) -> Self::Values {
+    fn read(from: &mut OutputReader<'_, f64>) -> Self::Values {
         core::array::from_fn(|_| N::read(from))
+    }
+
+    fn read_vars(from: &mut OutputReader<'_, Var>) -> Self {
+        core::array::from_fn(|_| N::read_vars(from))
     }
 }
 
@@ -162,8 +177,12 @@ impl<N: Outputs> Outputs for Vec<N> {
         self.into_iter().for_each(|one| one.write(to));
     }
 
-    fn read(from: &mut OutputReader<'_>) -> Self::Values {
+    fn read(from: &mut OutputReader<'_, f64>) -> Self::Values {
         (0..from.length()).map(|_| N::read(from)).collect()
+    }
+
+    fn read_vars(from: &mut OutputReader<'_, Var>) -> Self {
+        (0..from.length()).map(|_| N::read_vars(from)).collect()
     }
 }
 
@@ -191,8 +210,12 @@ macro_rules! tuples {
                 $(self.$number.write(to);)*
             }
 
-            fn read(from: &mut OutputReader<'_>) -> Self::Values {
+            fn read(from: &mut OutputReader<'_, f64>) -> Self::Values {
                 ($($name::read(from),)*)
+            }
+
+            fn read_vars(from: &mut OutputReader<'_, Var>) -> Self {
+                ($($name::read_vars(from),)*)
             }
         }
     )*};
@@ -241,21 +264,21 @@ impl OutputWriter {
     }
 }
 
-/// Gives the values of the outputs of one call; see [`Outputs`].
+/// Gives the outputs of one call, as `f64` or [`Var`]; see [`Outputs`].
 #[derive(Debug)]
-pub struct OutputReader<'a> {
-    numbers: core::slice::Iter<'a, f64>,
+pub struct OutputReader<'a, T> {
+    numbers: core::slice::Iter<'a, T>,
     lengths: core::slice::Iter<'a, usize>,
 }
 
-impl<'a> OutputReader<'a> {
-    pub(super) fn new(numbers: &'a [f64], shape: &'a OutputShape) -> Self {
+impl<'a, T: Copy + From<f64>> OutputReader<'a, T> {
+    pub(super) fn new(numbers: &'a [T], shape: &'a OutputShape) -> Self {
         OutputReader { numbers: numbers.iter(), lengths: shape.lengths.iter() }
     }
 
     /// The next number; NaN if all have been read.
-    pub fn number(&mut self) -> f64 {
-        self.numbers.next().copied().unwrap_or(f64::NAN)
+    pub fn number(&mut self) -> T {
+        self.numbers.next().copied().unwrap_or(f64::NAN.into())
     }
 
     /// The next length; 0 if all have been read.

@@ -1,33 +1,43 @@
 //! The recorded functions.
 
 use core::fmt;
+use std::sync::Arc;
 
 use super::core::Core;
 use super::error::Error;
+use super::nested::NestedOperations;
 use super::outputs::Output;
 use super::report::Report;
 use crate::pipeline::{Options, Recording};
 use crate::trace::{Site, Var};
 
+/// A recorded function, which operations that stand for it share.
+struct Inner<F> {
+    f: F,
+    core: Core,
+}
+
 macro_rules! recorded {
     (
         $(#[$meta:meta])*
-        $name:ident<F>, ($($args:ty),*), |$f:ident| $call:expr
+        $name:ident<F> { $($nested:ident: $operations:ty)? }, ($($args:ty),*),
+        |$f:ident| $call:expr
     ) => {
         $(#[$meta])*
         pub struct $name<F> {
-            f: F,
-            pub(super) core: Core,
+            inner: Arc<Inner<F>>,
+            $(pub(super) $nested: $operations,)?
         }
 
         impl<O: Output, F: Fn($($args),*) -> O> $name<F> {
             pub(super) fn new(f: F, options: Options, created_at: Site) -> Self {
-                $name { f, core: Core::new(options, created_at) }
+                let inner = Arc::new(Inner { f, core: Core::new(options, created_at) });
+                $name { inner $(, $nested: <$operations>::default())? }
             }
 
             /// The function of active and inactive inputs.
             pub(super) fn function(&self) -> impl Fn(&[Var], &[Var]) -> O + '_ {
-                let $f = &self.f;
+                let $f = &self.inner.f;
                 $call
             }
         }
@@ -60,7 +70,7 @@ macro_rules! recorded {
             /// # Ok::<(), phigrad::Error>(())
             /// ```
             pub fn compile(&self) -> Result<(), Error> {
-                self.core.compile()
+                self.core().compile()
             }
 
             /// Forgets all recorded paths and kernels: for a function that reads state besides its
@@ -86,7 +96,7 @@ macro_rules! recorded {
             /// # Ok::<(), phigrad::Error>(())
             /// ```
             pub fn invalidate(&self) {
-                self.core.invalidate();
+                self.core().invalidate();
             }
 
             /// The calls, paths, kernels and refusals so far; see [`Report`].
@@ -102,14 +112,18 @@ macro_rules! recorded {
             /// # Ok::<(), phigrad::Error>(())
             /// ```
             pub fn report(&self) -> Report {
-                self.core.report()
+                self.core().report()
             }
         }
 
         impl<F> $name<F> {
+            pub(super) fn core(&self) -> &Core {
+                &self.inner.core
+            }
+
             /// The recorded graph, for its explanation.
             pub(crate) fn recording(&self) -> Result<Recording, Error> {
-                self.core.recording()
+                self.core().recording()
             }
         }
 
@@ -151,7 +165,7 @@ recorded! {
     /// assert_eq!(fit.at, [3.0]);
     /// # Ok::<(), phigrad::Error>(())
     /// ```
-    Recorded<F>, (&[Var]), |f| |active: &[Var], _: &[Var]| f(active)
+    Recorded<F> { nested: NestedOperations }, (&[Var]), |f| |active: &[Var], _: &[Var]| f(active)
 }
 
 recorded! {
@@ -179,5 +193,12 @@ recorded! {
     /// assert_eq!(on_batches(&loss, &[3.0, 5.0, 2.0, 8.0])?, 5.0);
     /// # Ok::<(), phigrad::Error>(())
     /// ```
-    RecordedWith<F>, (&[Var], &[Var]), |f| f
+    RecordedWith<F> {}, (&[Var], &[Var]), |f| f
+}
+
+impl<F> Recorded<F> {
+    /// The same recorded function.
+    pub(super) fn handle(&self) -> Recorded<F> {
+        Recorded { inner: Arc::clone(&self.inner), nested: NestedOperations::default() }
+    }
 }

@@ -40,8 +40,8 @@ impl Tape {
     /// Inputs may be of any length, each length is recorded on its own; an empty
     /// input has an empty gradient. Numbers that are not finite are passed to
     /// `f` like any other, and a result that is not finite is returned as the
-    /// tape computes it. Calls may nest: a recorded function called inside
-    /// another one is, to the outer one, a constant.
+    /// tape computes it. Calls may nest: with [`Recorded::call`] a recorded function is one node
+    /// of another one; the results of `eval` and `grad` are, to the outer one, constants.
     ///
     /// # Panics
     ///

@@ -272,7 +272,7 @@ macro_rules! any_outputs {
             }
 
             /// A call for a single number, for functions of one output.
-            pub(super) fn call<'r>(
+            pub(super) fn call_one<'r>(
                 &self,
                 x: &[f64] $(, $data: $type)?,
                 request: impl Into<Request<'r>>,
@@ -290,12 +290,12 @@ macro_rules! any_outputs {
                 #[allow(unused_mut, unused_assignments)]
                 let mut inputs = Inputs { active: x, inactive: &[] };
                 $(inputs.inactive = $data;)?
-                let result = self.core.call(f, inputs, request.into(), gradient);
+                let result = self.core().call(f, inputs, request.into(), gradient);
                 answer(result, failure)
             }
 
             /// A call for the results of `several`, for functions of several outputs.
-            fn call_outputs(
+            pub(super) fn call_outputs(
                 &self,
                 x: &[f64] $(, $data: $type)?,
                 request: Request<'_>,
@@ -318,12 +318,12 @@ macro_rules! any_outputs {
                 let mut inputs = Inputs { active: x, inactive: &[] };
                 $(inputs.inactive = $data;)?
                 let of_type = OutputShape::of_type::<O::Outputs>();
-                let result = self.core.call_outputs(f, of_type, inputs, request, results);
+                let result = self.core().call_outputs(f, of_type, inputs, request, results);
                 answer(result, failure)
             }
 
             /// The results of `one` or `several`, depending on the number of outputs.
-            fn results(
+            pub(super) fn results(
                 &self,
                 x: &[f64] $(, $data: $type)?,
                 one: Request<'_>,
@@ -335,11 +335,11 @@ macro_rules! any_outputs {
                     None => self.call_outputs(x $(, $data)?, several, results),
                     Some(shape) if one.purpose == Purpose::Gradient => {
                         let gradient = results.slice(x.len())?;
-                        Ok(self.call(x $(, $data)?, one, gradient)?.map(|_| shape))
+                        Ok(self.call_one(x $(, $data)?, one, gradient)?.map(|_| shape))
                     }
                     Some(shape) => {
                         let to = results.slice(1)?;
-                        let result = self.call(x $(, $data)?, one, &mut [])?;
+                        let result = self.call_one(x $(, $data)?, one, &mut [])?;
                         Ok(result.map(|value| {
                             to[0] = value;
                             shape
@@ -368,7 +368,7 @@ macro_rules! any_outputs {
             }
 
             /// A vector-Jacobian product.
-            fn product(
+            pub(super) fn product(
                 &self,
                 x: &[f64] $(, $data: $type)?,
                 w: &[f64],
@@ -382,7 +382,7 @@ macro_rules! any_outputs {
                 Error::check_length("slice of weights", 1, w.len())?;
                 let mut results = results;
                 let gradient = results.slice(x.len())?;
-                Ok(self.call(x $(, $data)?, Purpose::Gradient, gradient)?.map(|_| {
+                Ok(self.call_one(x $(, $data)?, Purpose::Gradient, gradient)?.map(|_| {
                     gradient.iter_mut().for_each(|partial| *partial *= w[0]);
                 }))
             }
@@ -391,7 +391,7 @@ macro_rules! any_outputs {
 }
 
 /// The requests for derivatives along `v`, of one output and of several.
-fn along(v: &[f64]) -> [Request<'_>; 2] {
+pub(super) fn along(v: &[f64]) -> [Request<'_>; 2] {
     [Purpose::DirectionalDerivative, Purpose::JacobianVectorProduct].map(|purpose| Request {
         purpose,
         direction: v,

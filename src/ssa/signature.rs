@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::arrays::{Array, ArrayData};
@@ -38,8 +39,7 @@ impl Graph {
     }
 
     /// The same function of its inputs in another order: those with the numbers `active` come first
-    /// and are the active ones, the others follow in order. `None` if an array has inputs of both
-    /// kinds.
+    /// and are the active ones, the others follow in order.
     ///
     /// # Examples
     ///
@@ -48,37 +48,41 @@ impl Graph {
     /// use phigrad::internals::ssa::{Folding, Outcome, interpret, parse};
     ///
     /// let graph = parse("graph active 1 inactive 1\nb0:\n  v2 = div v0 v1\n  return v2\n")?;
-    /// let by_second = graph.with_active(1..2).expect("no arrays");
+    /// let by_second = graph.with_active(1..2);
     /// assert_eq!(interpret(&by_second, &[4.0, 2.0]), Outcome::Values(vec![0.5]));
     /// let partial = reverse(&by_second, Wanted::Gradient, Folding::Real);
     /// assert_eq!(interpret(&partial, &[4.0, 2.0]), Outcome::Values(vec![-0.125]));
     /// # Ok::<(), phigrad::internals::ssa::ParseError>(())
     /// ```
-    pub fn with_active(&self, active: Range<u32>) -> Option<Graph> {
+    pub fn with_active(&self, active: Range<u32>) -> Graph {
         let number = |old: u32| match old {
             old if active.contains(&old) => old - active.start,
             old if old < active.start => old + active.len() as u32,
             old => old,
         };
         let mut graph = self.clone();
-        for node in self.nodes.keys() {
-            if let Def::Input(old) = self.nodes[node].def {
-                graph.nodes[node].def = Def::Input(number(old));
-            }
+        let mut nodes: HashMap<u32, Node> =
+            self.input_nodes().map(|(node, old)| (number(old), node)).collect();
+        for (&new, &node) in &nodes {
+            graph.nodes[node].def = Def::Input(new);
         }
         for array in self.arrays.keys() {
-            if let ArrayData::Inputs { first, count } = &mut graph.arrays[array] {
-                let all = *first..*first + *count;
-                let overlaps = all.start < active.end && active.start < all.end;
-                if overlaps && (all.start < active.start || active.end < all.end) {
-                    return None;
-                }
-                *first = number(*first);
-            }
+            let ArrayData::Inputs { first, count } = self.arrays[array] else { continue };
+            let numbers = (first..first + count).map(number);
+            let is_progression = numbers.clone().zip(number(first)..).all(|(a, b)| a == b);
+            graph.arrays[array] = match is_progression {
+                true => ArrayData::Inputs { first: number(first), count },
+                // Inputs of both kinds, or from both sides.
+                false => ArrayData::Nodes(
+                    numbers
+                        .map(|new| *nodes.entry(new).or_insert_with(|| graph.push_input(new)))
+                        .collect(),
+                ),
+            };
         }
         graph.inactive = self.active + self.inactive - active.len();
         graph.active = active.len();
-        Some(inputs_first(graph))
+        inputs_first(graph)
     }
 
     /// The number of outputs, the same on every path.

@@ -10,7 +10,7 @@ use core::ops::Range;
 use core::panic::Location;
 
 use super::tangents::Dual;
-use super::{Var, recorder};
+use super::{Site, Var, recorder};
 use crate::custom::{Custom, CustomOperation, Operation, Point};
 
 /// A call of a custom operation.
@@ -132,23 +132,30 @@ impl<T: Operation> CustomOperation<T> {
     #[track_caller]
     pub fn call(&self, x: &[Var]) -> Result<Vec<Var>, T::Error> {
         let (custom, at) = (self.custom(), Location::caller());
-        let outputs = custom.outputs();
-        if x.len() != custom.inputs() || outputs > MAX_OUTPUTS {
-            recorder::fail_arguments(x.len(), custom.inputs(), at);
-            return Ok(vec![Var::constant(f64::NAN); outputs]);
+        let (mut y, mut saved) = (vec![0.0; custom.outputs()], vec![0.0; custom.saved()]);
+        if x.len() == custom.inputs() {
+            let values: Vec<f64> = x.iter().map(|x| x.value).collect();
+            self.operation().eval(&values, &mut y, &mut saved)?;
         }
-        let values: Vec<f64> = x.iter().map(|x| x.value).collect();
-        let (mut y, mut saved) = (vec![0.0; outputs], vec![0.0; custom.saved()]);
-        self.operation().eval(&values, &mut y, &mut saved)?;
+        Ok(self.record(x, &y, saved, at))
+    }
+
+    /// Records a call at `at` that has computed `y` and the values `saved`. Returns the outputs.
+    pub(crate) fn record(&self, x: &[Var], y: &[f64], saved: Vec<f64>, at: Site) -> Vec<Var> {
+        let custom = self.custom();
+        if x.len() != custom.inputs() || y.len() > MAX_OUTPUTS {
+            recorder::fail_arguments(x.len(), custom.inputs(), at);
+            return vec![Var::constant(f64::NAN); y.len()];
+        }
         let tag = match x.iter().all(|x| x.is_constant()) {
             true => None,
-            false => Some(recorder::record_call(custom, (x, &y), saved, at)),
+            false => Some(recorder::record_call(custom, (x, y), saved, at)),
         };
         let var = |(&value, number)| match tag {
             Some(tag) => Var::traced(value, recorder::later(tag, number)),
             None => Var::constant(value),
         };
-        Ok(y.iter().zip(0..).map(var).collect())
+        y.iter().zip(0..).map(var).collect()
     }
 }
 

@@ -15,6 +15,7 @@ mod long_loops;
 mod long_runs;
 mod memory;
 mod merging;
+mod nested;
 mod outputs;
 mod profiling;
 mod repeatable;

@@ -1,0 +1,279 @@
+//! Recorded functions inside others: a call with `Var`s is one node of the outer recording, a custom
+//! operation whose values and derivatives are those of the inner function, by kernels or the tape.
+
+use core::marker::PhantomData;
+use std::panic::Location;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::core::Results;
+use super::error::Error;
+use super::function::Request;
+use super::outputs::{Output, OutputReader, OutputShape, Outputs};
+use super::recorded::Recorded;
+use super::vector::Answer;
+use crate::custom::{CustomOperation, Operation};
+use crate::pipeline::Purpose;
+use crate::trace::Var;
+
+/// The operations that stand for a recorded function in others.
+#[derive(Default)]
+pub(super) struct NestedOperations {
+    /// For each number of inputs and shape of outputs, the gradient with none.
+    known: Mutex<Vec<((usize, Option<OutputShape>), CustomOperation<Nested>)>>,
+}
+
+impl NestedOperations {
+    /// The operation for this number of inputs and shape of outputs; `make` makes its function.
+    fn get(
+        &self,
+        key: (usize, Option<OutputShape>),
+        make: impl FnOnce() -> Arc<dyn NestedFunction>,
+    ) -> CustomOperation<Nested> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, operation)) = known.iter().find(|(other, _)| *other == key) {
+            return operation.clone();
+        }
+        let outputs = key.1.as_ref().map_or(key.0, |shape| shape.count);
+        let nested = Nested { inputs: key.0, outputs, function: make() };
+        let operation = CustomOperation::new(nested);
+        known.push((key, operation.clone()));
+        operation
+    }
+}
+
+/// A recorded function, or its gradient, with a fixed number of inputs and outputs, as an operation.
+struct Nested {
+    inputs: usize,
+    outputs: usize,
+    function: Arc<dyn NestedFunction>,
+}
+
+/// A recorded function, or its gradient. `None` stands for an error.
+trait NestedFunction: Send + Sync {
+    fn eval(&self, x: &[f64], y: &mut [f64]) -> Option<()>;
+    fn vjp(&self, x: &[f64], w: &[f64], out: &mut [f64]) -> Option<()>;
+    fn jvp(&self, x: &[f64], v: &[f64], out: &mut [f64]) -> Option<()>;
+    fn vjp_tangent(&self, x: &[f64], w: &[f64], v: &[f64], out: &mut [f64]) -> Option<()>;
+    fn is_twice_differentiable(&self) -> bool;
+}
+
+impl Operation for Nested {
+    type Error = ();
+
+    fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    fn eval(&self, x: &[f64], y: &mut [f64], _: &mut [f64]) -> Result<(), ()> {
+        self.function.eval(x, y).ok_or(())
+    }
+
+    fn vjp(&self, x: &[f64], _: &[f64], _: &[f64], w: &[f64], out: &mut [f64]) {
+        self.function.vjp(x, w, out).unwrap_or_else(|| out.fill(f64::NAN));
+    }
+
+    fn jvp(&self, x: &[f64], _: &[f64], _: &[f64], v: &[f64], out: &mut [f64]) {
+        self.function.jvp(x, v, out).unwrap_or_else(|| out.fill(f64::NAN));
+    }
+
+    fn is_twice_differentiable(&self) -> bool {
+        self.function.is_twice_differentiable()
+    }
+
+    fn vjp_tangent(
+        &self,
+        x: &[f64],
+        _: &[f64],
+        _: &[f64],
+        (w, v): (&[f64], &[f64]),
+        out: &mut [f64],
+    ) {
+        self.function.vjp_tangent(x, w, v, out).unwrap_or_else(|| out.fill(f64::NAN));
+    }
+
+    fn name(&self) -> &str {
+        "recorded function"
+    }
+}
+
+/// The outputs of a recorded function.
+struct OutputsOf<F, O> {
+    f: Recorded<F>,
+    output: PhantomData<fn() -> O>,
+}
+
+/// The gradient of a recorded function of one output.
+struct GradientOf<F, O> {
+    f: Recorded<F>,
+    output: PhantomData<fn() -> O>,
+}
+
+/// The results of a call without an error.
+fn without_error<T, E>(answer: Result<Result<T, E>, Error>) -> Option<()> {
+    answer.ok()?.ok().map(drop)
+}
+
+impl<O: Output, F: Fn(&[Var]) -> O + Send + Sync> NestedFunction for OutputsOf<F, O> {
+    fn eval(&self, x: &[f64], y: &mut [f64]) -> Option<()> {
+        let (one, several) = (Purpose::Value.into(), Purpose::Outputs.into());
+        let to = Results::Into { slice: y, name: "slice of outputs" };
+        without_error(self.f.results(x, one, several, to))
+    }
+
+    fn vjp(&self, x: &[f64], w: &[f64], out: &mut [f64]) -> Option<()> {
+        without_error(self.f.product(x, w, Results::Into { slice: out, name: "product" }))
+    }
+
+    fn jvp(&self, x: &[f64], v: &[f64], out: &mut [f64]) -> Option<()> {
+        let [one, several] = super::vector::along(v);
+        let to = Results::Into { slice: out, name: "slice of derivatives" };
+        without_error(self.f.results(x, one, several, to))
+    }
+
+    fn vjp_tangent(&self, x: &[f64], w: &[f64], v: &[f64], out: &mut [f64]) -> Option<()> {
+        without_error(self.f.weighted_hessian_product(x, w, v, out))
+    }
+
+    fn is_twice_differentiable(&self) -> bool {
+        true
+    }
+}
+
+impl<O, F> NestedFunction for GradientOf<F, O>
+where
+    O: Output<Outputs = Var>,
+    F: Fn(&[Var]) -> O + Send + Sync,
+{
+    fn eval(&self, x: &[f64], y: &mut [f64]) -> Option<()> {
+        without_error(self.f.call_one(x, Purpose::Gradient, y))
+    }
+
+    fn vjp(&self, x: &[f64], w: &[f64], out: &mut [f64]) -> Option<()> {
+        without_error(self.f.hessian_product(x, w, out))
+    }
+
+    fn jvp(&self, x: &[f64], v: &[f64], out: &mut [f64]) -> Option<()> {
+        // The Hessian is symmetric.
+        self.vjp(x, v, out)
+    }
+
+    fn vjp_tangent(&self, _: &[f64], _: &[f64], _: &[f64], _: &mut [f64]) -> Option<()> {
+        None
+    }
+
+    fn is_twice_differentiable(&self) -> bool {
+        false
+    }
+}
+
+/// The values of `x`.
+fn values(x: &[Var]) -> Vec<f64> {
+    x.iter().map(|x| x.number()).collect()
+}
+
+impl<O: Output + 'static, F: Fn(&[Var]) -> O + Send + Sync + 'static> Recorded<F> {
+    /// Calls the function inside another recorded function: one node of the outer recording.
+    ///
+    /// Its values and derivatives come from the kernels of this function, or from the tape, as in
+    /// other calls; the comparisons inside are no guards of the outer function.
+    /// An error of this function in a derivative makes that NaN.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Recorded::eval`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let polar = Tape::record(|p: &[Var]| [p[0] * p[1].cos(), p[0] * p[1].sin()]);
+    /// let f = Tape::record(move |p: &[Var]| {
+    ///     let [x, y] = polar.call(p).expect("two outputs of two inputs");
+    ///     x * y
+    /// });
+    /// // r²·cos(φ)·sin(φ)
+    /// assert_eq!(f.grad(&[2.0, 0.0])?, [0.0, 4.0]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn call(&self, x: &[Var]) -> Result<O::Of<O::Outputs>, Error> {
+        let at = Location::caller();
+        let (one, several) = (Purpose::Value.into(), Purpose::Outputs.into());
+        let mut y = Vec::new();
+        let answer = self.results(&values(x), one, several, Results::Allocated(&mut y))?;
+        Ok(O::answer(answer.map(|shape| {
+            let operation = self.nested.get((x.len(), Some(shape.clone())), || {
+                Arc::new(OutputsOf { f: self.handle(), output: PhantomData })
+            });
+            let outputs = operation.record(x, &y, Vec::new(), at);
+            O::Outputs::read_vars(&mut OutputReader::new(&outputs, &shape))
+        })))
+    }
+}
+
+impl<O, F> Recorded<F>
+where
+    O: Output<Outputs = Var> + 'static,
+    F: Fn(&[Var]) -> O + Send + Sync + 'static,
+{
+    /// The gradient inside another recorded function: one node of the outer recording, whose
+    /// derivatives are Hessian products of this function.
+    ///
+    /// It is differentiated once: the outer function has no Hessian products.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Recorded::grad`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let cubic = Tape::record(|x: &[Var]| x[0].powi(3));
+    /// // The square of the slope, 9·x⁴.
+    /// let f = Tape::record(move |x: &[Var]| {
+    ///     let slope = cubic.call_grad(x).expect("one input");
+    ///     slope[0] * slope[0]
+    /// });
+    /// assert_eq!(f.value_and_grad(&[2.0])?, (144.0, vec![288.0]));
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn call_grad(&self, x: &[Var]) -> Result<O::Of<Vec<Var>>, Error> {
+        let at = Location::caller();
+        let mut gradient = vec![0.0; x.len()];
+        let answer: Answer<f64, O> = self.call_one(&values(x), Purpose::Gradient, &mut gradient);
+        Ok(O::answer(answer?.map(|_| {
+            let operation = self.nested.get((x.len(), None), || {
+                Arc::new(GradientOf { f: self.handle(), output: PhantomData })
+            });
+            operation.record(x, &gradient, Vec::new(), at)
+        })))
+    }
+}
+
+impl<O: Output, F: Fn(&[Var]) -> O> Recorded<F> {
+    /// The Hessian of the sum of the outputs, each times its weight in `w`, times `v`.
+    fn weighted_hessian_product(
+        &self,
+        x: &[f64],
+        w: &[f64],
+        v: &[f64],
+        out: &mut [f64],
+    ) -> Answer<(), O> {
+        let request = Request { purpose: Purpose::HessianProduct, direction: v, weights: &[] };
+        if OutputShape::of_type::<O::Outputs>().is_some_and(|shape| shape.count == 1) {
+            return Ok(self.call_one(x, request, out)?.map(|_| {
+                out.iter_mut().for_each(|product| *product *= w[0]);
+            }));
+        }
+        let to = Results::Into { slice: out, name: "product" };
+        Ok(self.call_outputs(x, Request { weights: w, ..request }, to)?.map(drop))
+    }
+}
