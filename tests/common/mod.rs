@@ -16,3 +16,4 @@ pub mod random_programs;
 pub mod rolling;
 pub mod served;
 pub mod ulp;
+pub mod vector_programs;

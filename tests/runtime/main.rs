@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod agreement;
 mod allocation;
 mod calls;
 mod checkpoints;

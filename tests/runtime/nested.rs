@@ -140,7 +140,9 @@ fn errors_of_the_inner_function_are_returned() {
 
 #[test]
 fn a_dropped_function_frees_the_ones_inside() {
-    struct Noted(std::sync::Arc<()>);
+    struct Noted {
+        _alive: std::sync::Arc<()>,
+    }
     impl phigrad::Operation for Noted {
         type Error = core::convert::Infallible;
         fn inputs(&self) -> usize {
@@ -158,7 +160,7 @@ fn a_dropped_function_frees_the_ones_inside() {
         }
     }
     let alive = std::sync::Arc::new(());
-    let noted = CustomOperation::new(Noted(std::sync::Arc::clone(&alive)));
+    let noted = CustomOperation::new(Noted { _alive: std::sync::Arc::clone(&alive) });
     let one = manual(Numerics::Real).record(move |x: &[Var]| {
         let Ok(y) = noted.call(x);
         y[0]
