@@ -264,7 +264,7 @@ primitives! {
     Erfcx "erfcx" {
         meaning: erfcx(a, b);
         latency: 600; lowering: Call;
-        a: Real, Smooth, Mul(g, Mul(Mul([-2.0], Add(b, 1.0)), Erfcx(a, Add(b, 1.0))));
+        a: Real, Smooth, Mul(g, Mul(Mul([-2.0], Add(Round(b), 1.0)), Erfcx(a, Add(b, 1.0))));
         b: NonNegative, Singular, none;
     }
     /// Inverse error function.
