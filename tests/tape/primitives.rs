@@ -39,10 +39,6 @@ fn completed(x: &[f64], args: [f64; 3]) -> [f64; 3] {
     [0, 1, 2].map(|i| x.get(i).copied().unwrap_or(args[i]))
 }
 
-fn at(x: &[f64], i: usize) -> f64 {
-    x.get(i).copied().unwrap_or(0.0)
-}
-
 /// The number of operands that are inputs: exponents of `powi` and shapes of beta functions are
 /// constants.
 fn inputs(op: Op) -> usize {
