@@ -263,20 +263,20 @@ primitives! {
     /// of `erfc`, of the order that is nearest to `b`. NaN for orders below 0 and above 30.
     Erfcx "erfcx" {
         meaning: erfcx(a, b);
-        latency: 600; lowering: Call;
+        latency: 500; lowering: Call;
         a: Real, Smooth, Mul(g, Mul(Mul([-2.0], Add(Round(b), 1.0)), Erfcx(a, Add(b, 1.0))));
         b: NonNegative, Singular, none;
     }
     /// Inverse error function.
     ErfInv "erf_inv" {
         meaning: erf_inv(a);
-        latency: 1500; lowering: Call;
+        latency: 1600; lowering: Call;
         a: OpenUnit, Singular, Mul(g, rule(by_erf(k, a, y)));
     }
     /// Inverse complementary error function.
     ErfcInv "erfc_inv" {
         meaning: erfc_inv(a);
-        latency: 2500; lowering: Call;
+        latency: 1600; lowering: Call;
         // It is defined up to 2.
         a: UnitInterval, Singular, Neg(Mul(g, rule(by_erfc(k, a, y))));
     }
@@ -298,7 +298,7 @@ primitives! {
     /// logarithm of the rising factorial; NaN for orders below 0 and above 30.
     LnRising "ln_rising" {
         meaning: ln_rising(a, b, c);
-        latency: 2000; lowering: Call;
+        latency: 3300; lowering: Call;
         a: Positive, Singular, Mul(g, LnRising(a, b, Add(c, 1.0)));
         b: Positive, Singular, Mul(g, Polygamma(Add(a, b), c));
         c: NonNegative, Singular, none;
@@ -307,7 +307,7 @@ primitives! {
     /// by the shape of the order that is nearest to `c`; NaN for orders below 0 and above 30.
     GammaP "gamma_p" {
         meaning: gamma_p(b, a, c);
-        latency: 15000; lowering: Call;
+        latency: 4000; lowering: Call;
         a: Positive, Singular, Mul(g, GammaDensity(a, b, c));
         b: Positive, Singular, Mul(g, GammaP(a, b, Add(c, 1.0)));
         c: NonNegative, Singular, none;
@@ -316,7 +316,7 @@ primitives! {
     /// accurate where that is small.
     GammaQ "gamma_q" {
         meaning: gamma_q(b, a);
-        latency: 15000; lowering: Call;
+        latency: 1500; lowering: Call;
         a: Positive, Singular, Neg(Mul(g, GammaDensity(a, b, 0.0)));
         b: Positive, Singular, Neg(Mul(g, GammaP(a, b, 1.0)));
     }
@@ -324,7 +324,7 @@ primitives! {
     /// shape of the order that is nearest to `c`; NaN for orders below 0 and above 30.
     GammaDensity "gamma_density" {
         meaning: gamma_density(b, a, c);
-        latency: 1000; lowering: Call;
+        latency: 400; lowering: Call;
         // The derivative by `a` is a difference of densities.
         a: Positive, Singular,
             Mul(g, Sub(GammaDensity(a, Sub(b, 1.0), c), GammaDensity(a, b, c)));
@@ -335,7 +335,7 @@ primitives! {
     /// constants: there is no derivative by them.
     BetaInc "beta_inc" {
         meaning: beta_inc(a, b, c);
-        latency: 5000; lowering: Call;
+        latency: 1200; lowering: Call;
         a: UnitInterval, Singular, Mul(g, BetaDensity(a, b, c));
         b: Positive, Singular, none;
         c: Positive, Singular, none;
@@ -344,7 +344,7 @@ primitives! {
     /// constants: there is no derivative by them.
     BetaDensity "beta_density" {
         meaning: beta_density(a, b, c);
-        latency: 1500; lowering: Call;
+        latency: 300; lowering: Call;
         a: UnitInterval, Singular,
             Mul(g, Mul(y, Sub(Div(Sub(b, 1.0), a), Div(Sub(c, 1.0), Sub(1.0, a)))));
         b: Positive, Singular, none;
@@ -354,7 +354,7 @@ primitives! {
     /// beyond ±1000.
     BesselJ "bessel_j" {
         meaning: bessel_j(a, b);
-        latency: 1500; lowering: Call;
+        latency: 600; lowering: Call;
         a: Real, Smooth, Mul(g, Mul(0.5, Sub(BesselJ(a, Sub(b, 1.0)), BesselJ(a, Add(b, 1.0)))));
         b: NonNegative, Singular, none;
     }
@@ -362,7 +362,7 @@ primitives! {
     /// orders beyond ±1000.
     BesselI "bessel_i" {
         meaning: bessel_i(a, b);
-        latency: 1500; lowering: Call;
+        latency: 1000; lowering: Call;
         a: Real, Smooth, Mul(g, Mul(0.5, Add(BesselI(a, Sub(b, 1.0)), BesselI(a, Add(b, 1.0)))));
         b: NonNegative, Singular, none;
     }

@@ -7,6 +7,7 @@
 
 use core::f64::consts::TAU;
 
+use super::fraction::continued_fraction;
 use super::gamma::{LARGE, deviance, exponential_excess, ln_scaled_rising, stirling};
 use super::quadrature::integral;
 
@@ -15,7 +16,7 @@ use super::quadrature::integral;
 const LARGE_FOR_FRACTION: f64 = 1000.0;
 
 /// The regularised incomplete beta function Iₓ(a, b); NaN unless 0 ≤ x ≤ 1 and both shapes are
-/// positive and finite.
+/// positive and below 1e150.
 pub(in crate::op) fn beta_inc(x: f64, a: f64, b: f64) -> f64 {
     if !is_in_domain(x, a, b) {
         return f64::NAN;
@@ -49,7 +50,7 @@ pub(in crate::op) fn beta_density(x: f64, a: f64, b: f64) -> f64 {
 }
 
 fn is_in_domain(x: f64, a: f64, b: f64) -> bool {
-    let is_shape = |shape: f64| shape > 0.0 && shape < f64::INFINITY;
+    let is_shape = |shape: f64| shape > 0.0 && shape < 1e150;
     (0.0..=1.0).contains(&x) && is_shape(a) && is_shape(b)
 }
 
@@ -75,7 +76,7 @@ impl Ends {
         } else if self.a >= LARGE && self.a.max(self.b) > LARGE_FOR_FRACTION {
             power * self.quadrature()
         } else {
-            power / self.a * self.fraction()
+            (power / self.a / self.fraction()).min(1.0)
         }
     }
 
@@ -87,7 +88,12 @@ impl Ends {
             (true, false) => {
                 // Γ(a + b)/Γ(b) = bᵃ·exp(…), and bᵃ goes to xᵃ.
                 let exponent = b * self.logarithm_of_y() + ln_scaled_rising(b, a);
-                (x * b).powf(a) / libm::tgamma(a + 1.0) * a * exponent.exp()
+                // In two factors, because the power may be large where the product is not.
+                let half = (0.5 * exponent).exp();
+                if half == 0.0 {
+                    return 0.0;
+                }
+                (x * b).powf(a) / libm::tgamma(a + 1.0) * a * half * half
             }
             (false, true) => self.exchanged().power(),
             (false, false) => {
@@ -111,27 +117,18 @@ impl Ends {
         if self.x < 0.5 { (-self.x).ln_1p() } else { self.y.ln() }
     }
 
-    /// a·B(a, b)·Iₓ(a, b) / (xᵃ·yᵇ), by the method of Lentz in the form of Thompson and Barnett.
+    /// xᵃ·yᵇ / (a·B(a, b)·Iₓ(a, b))
     fn fraction(self) -> f64 {
-        const TINY: f64 = 1e-300;
         let Ends { x, a, b, .. } = self;
-        let nonzero = |number: f64| if number.abs() < TINY { TINY } else { number };
-        let (mut value, mut c, mut d) = (1.0, 1.0, 0.0);
-        for step in 1..10_000 {
-            let m = f64::from(step / 2);
-            let numerator = if step % 2 == 0 {
+        continued_fraction(1.0, |n| {
+            let m = f64::from(n / 2);
+            let numerator = if n % 2 == 0 {
                 m * (b - m) / (a + 2.0 * m - 1.0) / (a + 2.0 * m) * x
             } else {
                 -(a + m) / (a + 2.0 * m) * ((a + b + m) / (a + 2.0 * m + 1.0)) * x
             };
-            d = 1.0 / nonzero(numerator.mul_add(d, 1.0));
-            c = nonzero(1.0 + numerator / c);
-            value *= c * d;
-            if (c * d - 1.0).abs() < 2e-16 {
-                break;
-            }
-        }
-        1.0 / value
+            (numerator, 1.0)
+        })
     }
 
     /// a - (a + b)·x, without the rounding errors of the sum and the product.

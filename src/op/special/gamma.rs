@@ -4,8 +4,9 @@
 //! Powers of x are taken by deviance and Stirling's remainder (Loader, Fast and Accurate
 //! Computation of Binomial Probabilities, 2000), which keep the digits that the difference of large
 //! logarithms would lose. Where x is below exp(ψ(a + 1)) the lower integral is computed, by
-//! the series of NIST Digital Library of Mathematical Functions, 8.7.1, or, for large shapes, by quadrature;
-//! beyond it the upper integral, by quadrature. The integrands of the first derivative by the shape
+//! the series of NIST Digital Library of Mathematical Functions, 8.7.1; beyond it the upper integral, by
+//! the continued fraction 8.9.2. For large shapes, and for the derivatives of the upper one, there is
+//! quadrature. The integrands of the first derivative by the shape
 //! have one sign on that side, so it keeps its digits too.
 //!
 //! Derivatives by the shape are those under the integral: with the complete Bell polynomials Bₙ of
@@ -14,6 +15,7 @@
 
 use core::f64::consts::TAU;
 
+use super::fraction::continued_fraction;
 use super::polygamma::polygamma;
 use super::quadrature::integral;
 use crate::op::powi;
@@ -24,7 +26,7 @@ const MAX_ORDER: usize = 30;
 /// Shapes from here on have a Stirling series.
 pub(super) const LARGE: f64 = 10.0;
 
-/// The terms of the series of the lower integral grow as √a; from here on quadrature is faster.
+/// The terms of series and fraction grow as √a; from here on quadrature is faster.
 const LARGE_FOR_SERIES: f64 = 200.0;
 
 /// Stirling's remainder ln Γ(z) - (z - 1/2)·ln z + z - ln(2π)/2 is Σⱼ cⱼ / z²ʲ⁻¹
@@ -138,11 +140,11 @@ pub(in crate::op) fn gamma_p(a: f64, x: f64, order: f64) -> f64 {
     }
     let order = order as usize;
     match side(a, x) {
-        _ if x == 0.0 || a == f64::INFINITY => {
-            if a < x {
-                f64::NAN
-            } else {
+        _ if a == f64::INFINITY => {
+            if x < a {
                 0.0
+            } else {
+                f64::NAN
             }
         }
         Side::Lower => lower(a, x, order),
@@ -158,7 +160,7 @@ pub(in crate::op) fn gamma_q(a: f64, x: f64) -> f64 {
         return f64::NAN;
     }
     match side(a, x) {
-        _ if x == 0.0 || a == f64::INFINITY => 1.0 - gamma_p(a, x, 0.0),
+        _ if a == f64::INFINITY => 1.0 - gamma_p(a, x, 0.0),
         Side::Upper => upper(a, x, 0),
         Side::Lower => match lower(a, x, 0) {
             lower if lower > 0.5 && a < 1.0 => upper_of_small_shape(a, x),
@@ -188,7 +190,7 @@ fn lower(a: f64, x: f64, order: usize) -> f64 {
         return factor * quadrature(a, x, order, -1.0);
     }
     if order == 0 {
-        return factor * series(a, x, |_| 1.0);
+        return (factor * series(a, x, |_| 1.0)).min(1.0);
     }
     let mut weight = Weight::new(a + 1.0, logarithm_less_digamma(a, x), order);
     factor
@@ -217,7 +219,18 @@ fn series(a: f64, x: f64, mut weight: impl FnMut(f64) -> f64) -> f64 {
 /// The derivative of this order of Q by a, above the middle.
 fn upper(a: f64, x: f64, order: usize) -> f64 {
     let factor = power_and_exponential(a, x);
-    if factor == 0.0 { 0.0 } else { factor * quadrature(a, x, order, 1.0) }
+    if factor == 0.0 {
+        0.0
+    } else if order == 0 && a < LARGE_FOR_SERIES && x > (a + 1.0).max(2.0) {
+        // The continued fraction 8.9.2, contracted.
+        let term = |n: u32| {
+            let n = f64::from(n);
+            (n * (a - n), x - a + (2.0 * n + 1.0))
+        };
+        a * factor / continued_fraction(x - a + 1.0, term)
+    } else {
+        factor * quadrature(a, x, order, 1.0)
+    }
 }
 
 /// The integral of (t/x)ᵃ·exp(x - t)·(a·Bₙ + n·Bₙ₋₁)/t over the numbers t = x·exp(±s), s > 0.
@@ -279,11 +292,14 @@ pub(in crate::op) fn gamma_density(a: f64, x: f64, order: f64) -> f64 {
     }
     let weight = Weight::new(a + 1.0, 0.0, order);
     let bell = weight.at(logarithm_less_digamma(a, x));
-    // At a pole of Γ the factors are 0 and infinite.
-    if a == 0.0 {
-        return order as f64 * bell[order - 1] * (-x).exp() / x;
+    let below = order as f64 * bell[order - 1];
+    if a.abs() < 1.0 {
+        // Γ(a) has a pole, Γ(a + 1) has none.
+        return product_of_powers(a - 1.0, x, libm::tgamma(a + 1.0))
+            * a.mul_add(bell[order], below);
     }
-    density(a, x) * (bell[order] + order as f64 / a * bell[order - 1])
+    let density = density(a, x);
+    if density == 0.0 { 0.0 } else { density * (bell[order] + below / a) }
 }
 
 /// xᵃ⁻¹·exp(-x)/Γ(a)
@@ -323,9 +339,13 @@ pub(super) fn stirling(z: f64) -> f64 {
 
 /// a·ln(a/x) + x - a: half the deviance of the Poisson distribution.
 pub(super) fn deviance(a: f64, x: f64) -> f64 {
+    if x == 0.0 || x == f64::INFINITY {
+        return f64::INFINITY;
+    }
     let v = (x - a) / (x + a);
-    if v.abs() > 0.3 || v.is_nan() {
-        return if x == 0.0 { f64::INFINITY } else { a * (a / x).ln() + (x - a) };
+    // It is NaN if the sum overflows.
+    if !(v.abs() <= 0.3) {
+        return a * (a / x).ln() + (x - a);
     }
     // The terms of ln(x/a) = 2 artanh(v) from the third power on.
     let square = v * v;

@@ -3,6 +3,7 @@
 mod bessel;
 mod beta;
 mod error_function;
+mod fraction;
 mod gamma;
 mod polygamma;
 mod quadrature;

@@ -16,13 +16,13 @@ const RULE: [(f64, f64); 8] = [
 /// The number of panels.
 const PANELS: u32 = 4;
 
-/// Where a function that is at most 1 at the ends of the panels is left off: exp(-40) is below the
-/// rounding error of the integral.
+/// The exponent from which on a function is left off: exp(-40) is below the rounding error of the
+/// integral.
 const NEGLIGIBLE: f64 = -40.0;
 
-/// ∫₀^∞ exp(φ(s))·f(s) ds for a concave φ with φ(0) = 0 that falls from there on, but for a last
-/// fraction of its width. `exponent` gives φ and φ′, `near` is where φ is about -40, and f
-/// grows less than φ falls.
+/// ∫₀^∞ exp(φ(s))·f(s) ds for a concave φ with φ(0) = 0 whose maximum is at 0, or so near that it is
+/// below 1. `exponent` gives φ and φ′, `near` is a number where φ is about -40, and f
+/// is a polynomial or grows no faster.
 pub(super) fn integral(
     near: f64,
     exponent: impl Fn(f64) -> (f64, f64),
