@@ -2,7 +2,7 @@
 //! tape and by kernels, and the edges of compositions.
 
 use crate::common::served::NUMERICS;
-use phigrad::{Special, Tape, Var};
+use phigrad::{Special, Tape, Var, traced};
 
 /// A function of one or two numbers.
 struct Figures {
@@ -17,6 +17,7 @@ struct Figures {
 type Point = (&'static [f64], f64, &'static [f64], &'static [f64]);
 
 #[rustfmt::skip]
+#[allow(clippy::approx_constant)] // Figures of other functions.
 const FIGURES: &[Figures] = &[
     Figures {
         name: "erf_inv",
@@ -466,4 +467,35 @@ fn orders_of_all_numbers_are_those_of_total_cmp() {
     }
     // Less, greater, equal, and the signs of zeros; NaN in either place and in both.
     assert_eq!(f.report().paths, 8);
+}
+
+/// Branches around special functions of a variable that changes.
+#[traced]
+fn branches(x: &[Var]) -> Var {
+    let mut y = 1.0 + x[0];
+    for &limit in x {
+        let (log, fixed) = (y.ln_gamma(), y.detach());
+        if limit > 0.5 {
+            y = fixed + log.sigmoid();
+        } else {
+            y += y.log_add_exp(log).softplus();
+        }
+    }
+    y
+}
+
+#[test]
+fn special_functions_do_not_keep_paths_from_joining() {
+    let f = Tape::builder().hot_threshold(u32::MAX).background(false).record(branches);
+    let tape = Tape::builder().tape_only().record(branches);
+    let point = |number: u32| [0, 1, 2, 3, 4].map(|bit| f64::from(number >> bit & 1));
+    for number in [0, 31, 5, 10] {
+        f.grad(&point(number)).unwrap();
+    }
+    f.compile().unwrap();
+    for number in 0..32 {
+        let (x, found) = (point(number), f.grad(&point(number)).unwrap());
+        assert_near("gradient", &found, &tape.grad(&x).unwrap(), 1e-13, 1e-13);
+    }
+    assert_eq!(f.report().fallbacks, 0, "{}", f.report());
 }

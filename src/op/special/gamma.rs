@@ -55,7 +55,7 @@ const ODD: [u32; 10] = [1, 3, 5, 7, 9, 11, 13, 15, 17, 19];
 /// below 4e-15 of the largest of b, b·ln a and (a + b)·ln(1 + b/a).
 pub(in crate::op) fn ln_rising(a: f64, b: f64, order: f64) -> f64 {
     let order = order.round();
-    if !(0.0..=MAX_ORDER as f64).contains(&order) || !(a > 0.0 && a + b > 0.0) {
+    if !((0.0..=MAX_ORDER as f64).contains(&order) && a > 0.0 && a + b > 0.0) {
         return f64::NAN;
     }
     let order = order as u32;
@@ -135,7 +135,7 @@ pub(super) fn ln_scaled_rising(z: f64, b: f64) -> f64 {
 /// a > 0 and x ≥ 0.
 pub(in crate::op) fn gamma_p(a: f64, x: f64, order: f64) -> f64 {
     let order = order.round();
-    if !(0.0..=MAX_ORDER as f64).contains(&order) || !(a > 0.0 && x >= 0.0) {
+    if !((0.0..=MAX_ORDER as f64).contains(&order) && a > 0.0 && x >= 0.0) {
         return f64::NAN;
     }
     let order = order as usize;
@@ -280,7 +280,7 @@ fn upper_of_small_shape(a: f64, x: f64) -> f64 {
 /// those of derivatives by x.
 pub(in crate::op) fn gamma_density(a: f64, x: f64, order: f64) -> f64 {
     let order = order.round();
-    if !(0.0..=MAX_ORDER as f64).contains(&order) || !(x >= 0.0) || a.is_nan() {
+    if !((0.0..=MAX_ORDER as f64).contains(&order) && x >= 0.0) || a.is_nan() {
         return f64::NAN;
     }
     let order = order as usize;
@@ -343,8 +343,8 @@ pub(super) fn deviance(a: f64, x: f64) -> f64 {
         return f64::INFINITY;
     }
     let v = (x - a) / (x + a);
-    // It is NaN if the sum overflows.
-    if !(v.abs() <= 0.3) {
+    // It is 0 if the sum overflows.
+    if v.abs() > 0.3 || x + a == f64::INFINITY {
         return a * (a / x).ln() + (x - a);
     }
     // The terms of ln(x/a) = 2 artanh(v) from the third power on.
