@@ -103,9 +103,9 @@ impl Var {
         nan
     }
 
-    /// The place of `self` in the order of [`f64::total_cmp`], as guards: with NaN above all numbers
-    /// and -0 below 0. The sign of NaN does not count, because that of a computed one is not
-    /// specified.
+    /// The place of `self` in the order of [`f64::total_cmp`], as guards: with NaN above all
+    /// numbers and -0 below 0. The sign of NaN does not count, because that of a computed one is
+    /// not specified.
     ///
     /// # Examples
     ///

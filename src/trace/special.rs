@@ -100,12 +100,12 @@ macro_rules! special {
 
 special! {
     new {
-        /// The scaled complementary error function exp(x²)·[`Var::erfc`](x), which does not underflow: for
-        /// large x it is about 1/(x·√π). Infinite below -26.6.
+        /// The scaled complementary error function exp(x²)·erfc(x), which does not underflow as
+        /// [`Var::erfc`]: for large x it is about 1/(x·√π). Infinite below -26.6.
         ///
-        /// The value is within 4 ulp, and so are the first two derivatives, in which nothing cancels:
-        /// they are repeated integrals of erfc (NIST Digital Library of Mathematical Functions,
-        /// 7.18).
+        /// The value is within 4 ulp, and so are the first two derivatives, in which nothing
+        /// cancels: they are repeated integrals of erfc (NIST Digital Library of Mathematical
+        /// Functions, 7.18).
         ///
         /// # Examples
         ///
@@ -119,8 +119,9 @@ special! {
         /// # Ok::<(), phigrad::Error>(())
         /// ```
         erfcx(;);
-        /// The polygamma function of this order, a derivative of ln Γ: digamma for order 0, trigamma
-        /// for order 1. NaN for orders above 100 and at negative integers, which are poles.
+        /// The polygamma function of this order, a derivative of ln Γ: digamma for order 0,
+        /// trigamma for order 1. NaN for orders above 100 and at negative integers, which are
+        /// poles.
         ///
         /// # Examples
         ///
@@ -154,13 +155,13 @@ special! {
         /// assert!((Var::from(2.0).trigamma().value() - 0.6449340668482264).abs() < 1e-15);
         /// ```
         trigamma(;);
-        /// ln(Γ(x + n)/Γ(x)), for whole n the logarithm of the rising factorial x·(x + 1)…(x + n - 1).
-        /// NaN unless x and x + n are positive.
+        /// ln(Γ(x + n)/Γ(x)), for whole n the logarithm of the rising factorial
+        /// x·(x + 1)…(x + n - 1). NaN unless x and x + n are positive.
         ///
         /// The difference of two [`Var::ln_gamma`] loses its digits where x is large; this function
-        /// does not, nor do its derivatives, which have a relative error below 4e-15. That of the value is
-        /// below 4e-15 of the largest of n, n·ln x and (x + n)·ln(1 + n/x), of which it is a sum. By
-        /// Stirling's series (NIST Digital Library of Mathematical Functions, 5.11).
+        /// does not, nor do its derivatives, which have a relative error below 4e-15. That of the
+        /// value is below 4e-15 of the largest of n, n·ln x and (x + n)·ln(1 + n/x), of which it is
+        /// a sum. By Stirling's series (NIST Digital Library of Mathematical Functions, 5.11).
         ///
         /// # Examples
         ///
@@ -176,9 +177,9 @@ special! {
         ln_rising(n;);
         /// ln B(x, y) = ln(Γ(x)·Γ(y)/Γ(x + y)), for positive x and y.
         ///
-        /// Composed of [`Var::ln_gamma`] and [`Var::ln_rising`], so that large arguments do not cancel.
-        /// The relative error of the gradient, and of the value where that is above 1, is below
-        /// 1e-15·(2 + ln max(x, y)).
+        /// Composed of [`Var::ln_gamma`] and [`Var::ln_rising`], so that large arguments do not
+        /// cancel. The relative error of the gradient, and of the value where that is above 1, is
+        /// below 1e-15·(2 + ln max(x, y)).
         ///
         /// # Examples
         ///
@@ -193,15 +194,15 @@ special! {
         /// # Ok::<(), phigrad::Error>(())
         /// ```
         ln_beta(y;);
-        /// The lower regularised incomplete gamma function P(a, x) of x = `self` with this shape a: the
-        /// distribution function of the gamma distribution, with derivatives by both. NaN unless
-        /// a > 0 and x ≥ 0.
+        /// The lower regularised incomplete gamma function P(a, x) of x = `self` with this shape a:
+        /// the distribution function of the gamma distribution, with derivatives by both. NaN
+        /// unless a > 0 and x ≥ 0.
         ///
-        /// Where P is above 1e-16, the relative error of the value and of both derivatives is below 1e-14
-        /// for shapes up to 1e6; it grows with -ln P, to 1e-13 at 1e-300. The same holds for the
-        /// second derivatives, but around their roots. By series and continued fraction, and for
-        /// large shapes and derivatives by them by quadrature, which takes 2 µs (NIST Digital Library
-        /// of Mathematical Functions, 8).
+        /// Where P is above 1e-16, the relative error of the value and of both derivatives is below
+        /// 1e-14 for shapes up to 1e6; it grows with -ln P, to 1e-13 at 1e-300. The same holds for
+        /// the second derivatives, but around their roots. By series and continued fraction, and
+        /// for large shapes and derivatives by them by quadrature, which takes 2 µs (NIST Digital
+        /// Library of Mathematical Functions, 8).
         ///
         /// # Examples
         ///
@@ -216,16 +217,18 @@ special! {
         /// # Ok::<(), phigrad::Error>(())
         /// ```
         gamma_p(shape;);
-        /// The regularised incomplete beta function Iₓ(a, b) of x = `self`: the distribution function
-        /// of the beta distribution. NaN unless 0 ≤ x ≤ 1 and both shapes are positive and below 1e150.
+        /// The regularised incomplete beta function Iₓ(a, b) of x = `self`: the distribution
+        /// function of the beta distribution. NaN unless 0 ≤ x ≤ 1 and both shapes are positive and
+        /// below 1e150.
         ///
         /// The shapes are plain numbers: derivatives by them are not available. The upper function
         /// 1 - Iₓ(a, b) is that of 1 - x with both shapes exchanged.
         ///
-        /// The relative error of the value and of the derivative is below 1e-14 for shapes from 0.5 to
-        /// 1000 where Iₓ is above 1e-16; it grows with -ln Iₓ, to 1e-13 at 1e-300, and with the root of the
-        /// shapes, to 1e-12 at 1e6. For smaller shapes the absolute error is below 1e-15. The second derivative is NaN at 0 and 1. By continued fraction
-        /// and quadrature (NIST Digital Library of Mathematical Functions, 8.17).
+        /// The relative error of the value and of the derivative is below 1e-14 for shapes from 0.5
+        /// to 1000 where Iₓ is above 1e-16; it grows with -ln Iₓ, to 1e-13 at 1e-300, and with the
+        /// root of the shapes, to 1e-12 at 1e6. For smaller shapes the absolute error is below
+        /// 1e-15. The second derivative is NaN at 0 and 1. By continued fraction and quadrature
+        /// (NIST Digital Library of Mathematical Functions, 8.17).
         ///
         /// # Examples
         ///
@@ -256,8 +259,8 @@ special! {
         /// # Ok::<(), phigrad::Error>(())
         /// ```
         normal_cdf(;);
-        /// ln Φ, the logarithm of [`Var::normal_cdf`], which does not underflow: far below 0 it is about
-        /// -x²/2 - ln(-x·√(2π)).
+        /// ln Φ, the logarithm of [`Var::normal_cdf`], which does not underflow: far below 0 it is
+        /// about -x²/2 - ln(-x·√(2π)).
         ///
         /// Below 0 the relative error of value and derivative is below 4e-15; above 0 it is that of
         /// [`Var::normal_cdf`] at -x. Composed of [`Var::erfcx`] and [`Var::erfc`].
@@ -274,8 +277,8 @@ special! {
         /// # Ok::<(), phigrad::Error>(())
         /// ```
         ln_normal_cdf(;);
-        /// The quantile Φ⁻¹ of the standard normal distribution at the probability `self`; -∞ for 0, ∞
-        /// for 1, NaN beyond.
+        /// The quantile Φ⁻¹ of the standard normal distribution at the probability `self`; -∞ for
+        /// 0, ∞ for 1, NaN beyond.
         ///
         /// It is -√2·[`Var::erfc_inv`] of twice the probability. The value is within 4 ulp, the
         /// derivative within 8, down to the smallest numbers and up to 1.
@@ -294,8 +297,8 @@ special! {
         normal_quantile(;);
         /// The Bessel function of the first kind Jₙ of this order n, up to ±1000; NaN beyond.
         ///
-        /// The absolute error of value and derivative is below 1e-15; around its roots the relative error
-        /// is larger. By `libm`; the derivative is (Jₙ₋₁ - Jₙ₊₁)/2.
+        /// The absolute error of value and derivative is below 1e-15; around its roots the relative
+        /// error is larger. By `libm`; the derivative is (Jₙ₋₁ - Jₙ₊₁)/2.
         ///
         /// # Examples
         ///
@@ -309,7 +312,8 @@ special! {
         /// # Ok::<(), phigrad::Error>(())
         /// ```
         bessel_j(; order: i32);
-        /// The modified Bessel function of the first kind Iₙ of this order n, up to ±1000; NaN beyond.
+        /// The modified Bessel function of the first kind Iₙ of this order n, up to ±1000; NaN
+        /// beyond.
         ///
         /// The relative error of value and derivative is below 3e-15 for orders up to 10, and below
         /// |n|·3e-16 beyond. By power series and asymptotic series (NIST Digital Library of
@@ -390,8 +394,8 @@ special! {
         /// # Ok::<(), phigrad::Error>(())
         /// ```
         log_add_exp(y;);
-        /// The remainder of `self / divisor` that is not negative, as [`f64::rem_euclid`], without a
-        /// guard. By the divisor it falls by the whole quotient.
+        /// The remainder of `self / divisor` that is not negative, as [`f64::rem_euclid`], without
+        /// a guard. By the divisor it falls by the whole quotient.
         ///
         /// # Examples
         ///
@@ -403,8 +407,8 @@ special! {
         /// # Ok::<(), phigrad::Error>(())
         /// ```
         rem_euclid(divisor;);
-        /// The whole quotient that [`Var::rem_euclid`] is the remainder of, as [`f64::div_euclid`], without
-        /// a guard. Derivative 0.
+        /// The whole quotient that [`Var::rem_euclid`] is the remainder of, as [`f64::div_euclid`],
+        /// without a guard. Derivative 0.
         ///
         /// # Examples
         ///

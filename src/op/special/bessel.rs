@@ -1,9 +1,9 @@
 //! Bessel functions of the first kind of whole order, ordinary and modified.
 //!
 //! The ordinary ones are those of `libm`. The modified ones are the power series (NIST Digital
-//! Library of Mathematical Functions, 10.25.2), in which no term is negative, for |x| up to 30. Beyond that
-//! I₀ is its asymptotic series (10.40.1), and the others follow by the ratios Iₙ / Iₙ₋₁, which the
-//! recurrence 10.29.1 gives backwards without cancellation.
+//! Library of Mathematical Functions, 10.25.2), in which no term is negative, for |x| up to 30.
+//! Beyond that I₀ is its asymptotic series (10.40.1), and the others follow by the ratios Iₙ /
+//! Iₙ₋₁, which the recurrence 10.29.1 gives backwards without cancellation.
 
 /// The largest order.
 const MAX_ORDER: f64 = 1000.0;

@@ -1,9 +1,9 @@
 //! The regularised incomplete beta function and its density.
 //!
 //! Below (a + 1)/(a + b + 2) the lower integral is the continued fraction of NIST Digital Library
-//! of Mathematical Functions, 8.17.22, or, for large shapes, quadrature; beyond it the upper integral is
-//! computed, which is the lower one with both ends exchanged. The power before them is taken by
-//! deviances, as that of the incomplete gamma function.
+//! of Mathematical Functions, 8.17.22, or, for large shapes, quadrature; beyond it the upper
+//! integral is computed, which is the lower one with both ends exchanged. The power before them is
+//! taken by deviances, as that of the incomplete gamma function.
 
 use core::f64::consts::TAU;
 

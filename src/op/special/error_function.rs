@@ -4,8 +4,8 @@
 //! With the repeated integrals iⁿerfc of NIST Digital Library of Mathematical Functions, 7.18, the
 //! functions wₙ(x) = exp(x²)·iⁿerfc(x) have the derivatives wₙ′ = -2(n + 1)·wₙ₊₁, in which nothing
 //! cancels: the derivatives of exp(x²)·erfc(x) = w₀ keep their digits where those of the product
-//! would not. Compared with 60 digits, the relative error of w₀ is below 1e-15 and that of w₁ and w₂
-//! below 4e-15. The inverses are within 2 ulp.
+//! would not. Compared with 60 digits, the relative error of w₀ is below 1e-15 and that of w₁ and
+//! w₂ below 4e-15. The inverses are within 2 ulp.
 
 use core::f64::consts::{FRAC_2_SQRT_PI, PI};
 

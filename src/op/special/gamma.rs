@@ -3,15 +3,15 @@
 //!
 //! Powers of x are taken by deviance and Stirling's remainder (Loader, Fast and Accurate
 //! Computation of Binomial Probabilities, 2000), which keep the digits that the difference of large
-//! logarithms would lose. Where x is below exp(ψ(a + 1)) the lower integral is computed, by
-//! the series of NIST Digital Library of Mathematical Functions, 8.7.1; beyond it the upper integral, by
-//! the continued fraction 8.9.2. For large shapes, and for the derivatives of the upper one, there is
-//! quadrature. The integrands of the first derivative by the shape
-//! have one sign on that side, so it keeps its digits too.
+//! logarithms would lose. Where x is below exp(ψ(a + 1)) the lower integral is computed, by the
+//! series of NIST Digital Library of Mathematical Functions, 8.7.1; beyond it the upper integral,
+//! by the continued fraction 8.9.2. For large shapes, and for the derivatives of the upper one,
+//! there is quadrature. The integrands of the first derivative by the shape have one sign on that
+//! side, so it keeps its digits too.
 //!
 //! Derivatives by the shape are those under the integral: with the complete Bell polynomials Bₙ of
-//! ln t - ψ(a + 1), -ψ′(a + 1), -ψ″(a + 1) …, the derivative of order n of tᵃ/Γ(a + 1) is that number times
-//! Bₙ, and the derivative of tᵃ/Γ(a) is tᵃ/Γ(a + 1) times a·Bₙ + n·Bₙ₋₁.
+//! ln t - ψ(a + 1), -ψ′(a + 1), -ψ″(a + 1) …, the derivative of order n of tᵃ/Γ(a + 1) is that
+//! number times Bₙ, and the derivative of tᵃ/Γ(a) is tᵃ/Γ(a + 1) times a·Bₙ + n·Bₙ₋₁.
 
 use core::f64::consts::TAU;
 

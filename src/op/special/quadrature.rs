@@ -20,9 +20,9 @@ const PANELS: u32 = 4;
 /// integral.
 const NEGLIGIBLE: f64 = -40.0;
 
-/// ∫₀^∞ exp(φ(s))·f(s) ds for a concave φ with φ(0) = 0 whose maximum is at 0, or so near that it is
-/// below 1. `exponent` gives φ and φ′, `near` is a number where φ is about -40, and f
-/// is a polynomial or grows no faster.
+/// ∫₀^∞ exp(φ(s))·f(s) ds for a concave φ with φ(0) = 0 whose maximum is at 0, or so near that it
+/// is below 1. `exponent` gives φ and φ′, `near` is a number where φ is about -40, and f is a
+/// polynomial or grows no faster.
 pub(super) fn integral(
     near: f64,
     exponent: impl Fn(f64) -> (f64, f64),
