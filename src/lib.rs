@@ -261,7 +261,7 @@ pub use runtime::{
     TapeBuilder,
 };
 pub use ssa::Place;
-pub use trace::Var;
+pub use trace::{Special, Var};
 
 /// The README's example is compiled and run like those of the documentation.
 #[cfg(doctest)]

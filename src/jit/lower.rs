@@ -301,7 +301,7 @@ impl Lowering<'_, '_> {
                 let whole = self.builder.ins().trunc(a);
                 self.builder.ins().fsub(a, whole)
             }
-            Op::Attach => a,
+            Op::Attach | Op::Detach => a,
             // Lowered before this match, or a call.
             _ => {
                 debug_assert!(false, "no instructions for {op}");

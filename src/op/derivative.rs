@@ -5,6 +5,8 @@
 //! rules on graph nodes. So the two agree in formula and in rounding by
 //! construction.
 
+use core::f64::consts::FRAC_2_SQRT_PI;
+
 use super::{Op, eval};
 
 /// The operations that a derivative rule needs on the values that it works on.
@@ -142,4 +144,34 @@ pub(super) fn with_sign_of<A: Algebra>(k: &mut A, a: A::Value, g: A::Value) -> A
     let (negated, neither) = (k.apply(Op::Neg, [g]), k.apply(Op::Mul, [a, a]));
     let not_above = k.apply(Op::Select, [below, negated, neither]);
     k.apply(Op::Select, [above, g, not_above])
+}
+
+/// The derivative of the inverse error function `y` of `a`.
+#[inline(always)]
+pub(super) fn by_erf<A: Algebra>(k: &mut A, a: A::Value, y: A::Value) -> A::Value {
+    let is_negative = formula!(k; Lt(a, 0.0));
+    let size = formula!(k; Select(is_negative, Neg(y), y));
+    let tail = formula!(k; Sub(1.0, Select(is_negative, Neg(a), a)));
+    by_tail(k, size, tail)
+}
+
+/// The negative derivative of the inverse complementary error function `y` of `a`.
+#[inline(always)]
+pub(super) fn by_erfc<A: Algebra>(k: &mut A, a: A::Value, y: A::Value) -> A::Value {
+    let is_tail = formula!(k; Lt(a, 1.0));
+    let size = formula!(k; Select(is_tail, y, Neg(y)));
+    let tail = formula!(k; Select(is_tail, a, Sub(2.0, a)));
+    by_tail(k, size, tail)
+}
+
+/// √π/2·exp(size²), where `tail` is erfc(size); the size is not negative.
+///
+/// The rounding error of the size is amplified in exp(size²), but not in the quotient of
+/// exp(size²)·erfc(size) and `tail`. Both are selected by one condition in the callers, not by
+/// absolute values, whose derivatives at 0 would be 0 where those of the sides cancel.
+#[inline(always)]
+fn by_tail<A: Algebra>(k: &mut A, size: A::Value, tail: A::Value) -> A::Value {
+    let quotient = formula!(k; Div(Mul([1.0 / FRAC_2_SQRT_PI], Erfcx(size, 0.0)), tail));
+    // At the end both are 0.
+    formula!(k; Select(Eq(tail, 0.0), [f64::INFINITY], quotient))
 }

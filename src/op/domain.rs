@@ -19,6 +19,8 @@ pub enum Domain {
     Unit,
     /// Between -1 and 1, ends not included.
     OpenUnit,
+    /// Between 0 and 1, ends not included.
+    UnitInterval,
     /// Above -1.
     AboveMinusOne,
     /// 1 and above.
@@ -46,6 +48,7 @@ impl Domain {
             Domain::Positive => x.is_finite() && x > 0.0,
             Domain::Unit => x.abs() <= 1.0,
             Domain::OpenUnit => x.abs() < 1.0,
+            Domain::UnitInterval => 0.0 < x && x < 1.0,
             Domain::AboveMinusOne => x.is_finite() && x > -1.0,
             Domain::AtLeastOne => x.is_finite() && x >= 1.0,
             Domain::Integer => {
@@ -70,6 +73,7 @@ impl Domain {
             Domain::NonZero => x + 0.5f64.copysign(x),
             Domain::NonNegative | Domain::Positive => x.abs() + 0.25,
             Domain::Unit | Domain::OpenUnit => 0.9 * x.sin(),
+            Domain::UnitInterval => 0.5 + 0.45 * x.sin(),
             Domain::AboveMinusOne => x.abs() - 0.75,
             Domain::AtLeastOne => x.abs() + 1.25,
             Domain::Integer => (x.round() % 8.0).trunc(),

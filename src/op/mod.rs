@@ -7,11 +7,12 @@
 
 #[macro_use]
 mod generate;
+pub(crate) mod compositions;
 mod derivative;
 mod domain;
 mod meaning;
-mod polygamma;
 mod properties;
+mod special;
 mod table;
 
 pub use derivative::{Algebra, Numbers};

@@ -18,12 +18,16 @@
 use core::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
 
 use super::derivative::{
-    Algebra, direction, over_square, power_by_base, power_by_exponent, with_sign_of,
+    Algebra, by_erf, by_erfc, direction, over_square, power_by_base, power_by_exponent,
+    with_sign_of,
 };
 use super::domain::{Domain, Smoothness};
 use super::meaning::{powi, select, truth};
-use super::polygamma::polygamma;
 use super::properties::{Feature, Flag, Lowering};
+use super::special::{
+    bessel_i, bessel_j, beta_density, beta_inc, erf_inv, erfc_inv, erfcx, gamma_density, gamma_p,
+    gamma_q, ln_rising, polygamma,
+};
 
 primitives! {
     operands a b c, value y, adjoint g, algebra k;
@@ -255,6 +259,27 @@ primitives! {
         latency: 305; lowering: Call;
         a: Real, Smooth, Neg(Mul(g, Mul([FRAC_2_SQRT_PI], Exp(Neg(Mul(a, a))))));
     }
+    /// `exp(a²)·erfc(a)`, integrated as often as `b` says: `exp(a²)` times the repeated integral
+    /// of `erfc`, of the order that is nearest to `b`. NaN for orders below 0 and above 30.
+    Erfcx "erfcx" {
+        meaning: erfcx(a, b);
+        latency: 500; lowering: Call;
+        a: Real, Smooth, Mul(g, Mul(Mul([-2.0], Add(Round(b), 1.0)), Erfcx(a, Add(b, 1.0))));
+        b: NonNegative, Singular, none;
+    }
+    /// Inverse error function.
+    ErfInv "erf_inv" {
+        meaning: erf_inv(a);
+        latency: 1600; lowering: Call;
+        a: OpenUnit, Singular, Mul(g, rule(by_erf(k, a, y)));
+    }
+    /// Inverse complementary error function.
+    ErfcInv "erfc_inv" {
+        meaning: erfc_inv(a);
+        latency: 1600; lowering: Call;
+        // It is defined up to 2.
+        a: UnitInterval, Singular, Neg(Mul(g, rule(by_erfc(k, a, y))));
+    }
     /// `ln|Γ(a)|`
     LnGamma "ln_gamma" {
         meaning: libm::lgamma(a);
@@ -267,6 +292,78 @@ primitives! {
         meaning: polygamma(a, b);
         latency: 390; lowering: Call;
         a: Positive, Singular, Mul(g, Polygamma(a, Add(b, 1.0)));
+        b: NonNegative, Singular, none;
+    }
+    /// The derivative by `a`, of the order that is nearest to `c`, of `ln(Γ(a + b) / Γ(a))`, the
+    /// logarithm of the rising factorial; NaN for orders below 0 and above 30.
+    LnRising "ln_rising" {
+        meaning: ln_rising(a, b, c);
+        latency: 3300; lowering: Call;
+        a: Positive, Singular, Mul(g, LnRising(a, b, Add(c, 1.0)));
+        b: Positive, Singular, Mul(g, Polygamma(Add(a, b), c));
+        c: NonNegative, Singular, none;
+    }
+    /// The lower regularised incomplete gamma function of `a` with the shape `b`, or its derivative
+    /// by the shape of the order that is nearest to `c`; NaN for orders below 0 and above 30.
+    GammaP "gamma_p" {
+        meaning: gamma_p(b, a, c);
+        latency: 4000; lowering: Call;
+        a: Positive, Singular, Mul(g, GammaDensity(a, b, c));
+        b: Positive, Singular, Mul(g, GammaP(a, b, Add(c, 1.0)));
+        c: NonNegative, Singular, none;
+    }
+    /// The upper regularised incomplete gamma function of `a` with the shape `b`: 1 - `gamma_p`,
+    /// accurate where that is small.
+    GammaQ "gamma_q" {
+        meaning: gamma_q(b, a);
+        latency: 1500; lowering: Call;
+        a: Positive, Singular, Neg(Mul(g, GammaDensity(a, b, 0.0)));
+        b: Positive, Singular, Neg(Mul(g, GammaP(a, b, 1.0)));
+    }
+    /// The density of the gamma distribution at `a` with the shape `b`, or its derivative by the
+    /// shape of the order that is nearest to `c`; NaN for orders below 0 and above 30.
+    GammaDensity "gamma_density" {
+        meaning: gamma_density(b, a, c);
+        latency: 400; lowering: Call;
+        // The derivative by `a` is a difference of densities.
+        a: Positive, Singular,
+            Mul(g, Sub(GammaDensity(a, Sub(b, 1.0), c), GammaDensity(a, b, c)));
+        b: Positive, Singular, Mul(g, GammaDensity(a, b, Add(c, 1.0)));
+        c: NonNegative, Singular, none;
+    }
+    /// The regularised incomplete beta function of `a` with the shapes `b` and `c`, which are
+    /// constants: there is no derivative by them.
+    BetaInc "beta_inc" {
+        meaning: beta_inc(a, b, c);
+        latency: 1200; lowering: Call;
+        a: UnitInterval, Singular, Mul(g, BetaDensity(a, b, c));
+        b: Positive, Singular, none;
+        c: Positive, Singular, none;
+    }
+    /// The density of the beta distribution at `a` with the shapes `b` and `c`, which are
+    /// constants: there is no derivative by them.
+    BetaDensity "beta_density" {
+        meaning: beta_density(a, b, c);
+        latency: 300; lowering: Call;
+        a: UnitInterval, Singular,
+            Mul(g, Mul(y, Sub(Div(Sub(b, 1.0), a), Div(Sub(c, 1.0), Sub(1.0, a)))));
+        b: Positive, Singular, none;
+        c: Positive, Singular, none;
+    }
+    /// Bessel function of the first kind, of the order that is nearest to `b`; NaN for orders
+    /// beyond ±1000.
+    BesselJ "bessel_j" {
+        meaning: bessel_j(a, b);
+        latency: 600; lowering: Call;
+        a: Real, Smooth, Mul(g, Mul(0.5, Sub(BesselJ(a, Sub(b, 1.0)), BesselJ(a, Add(b, 1.0)))));
+        b: NonNegative, Singular, none;
+    }
+    /// Modified Bessel function of the first kind, of the order that is nearest to `b`; NaN for
+    /// orders beyond ±1000.
+    BesselI "bessel_i" {
+        meaning: bessel_i(a, b);
+        latency: 1000; lowering: Call;
+        a: Real, Smooth, Mul(g, Mul(0.5, Add(BesselI(a, Sub(b, 1.0)), BesselI(a, Add(b, 1.0)))));
         b: NonNegative, Singular, none;
     }
     /// Absolute value; derivative 0 at 0.
@@ -349,6 +446,12 @@ primitives! {
         a: Real, Smooth, g;
         b: Real, Smooth, Mul(g, c);
         c: Real, Smooth, none;
+    }
+    /// `a`, without its derivative.
+    Detach "detach" {
+        meaning: a;
+        latency: 0; lowering: Instructions;
+        a: Real, Smooth, none;
     }
     /// 1 where `a < b`.
     Lt "lt" {

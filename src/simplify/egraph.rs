@@ -22,8 +22,13 @@ pub(super) enum Term {
     Apply(Op, [Id; MAX_ARITY]),
 }
 
+/// A set of primitives, and one bit for constants.
+pub(super) type OpSet = u128;
+
+const _: () = assert!(Op::ALL.len() < OpSet::BITS as usize);
+
 /// The bit of a primitive in a set of primitives.
-pub(super) fn bit(op: Op) -> u64 {
+pub(super) fn bit(op: Op) -> OpSet {
     1 << op as u32
 }
 
@@ -93,7 +98,7 @@ pub(super) struct Facts {
     /// Sources of NaN: if this class is NaN, one of these is. `None` if there may be other sources.
     pub(super) nan_only_if: Option<u128>,
     /// The primitives of the terms in the class, one bit each.
-    pub(super) ops: u64,
+    pub(super) ops: OpSet,
     /// The enclosing loops in which the class changes, if the best of its terms is chosen.
     pub(super) changes: LoopSet,
     /// True if it depends on a carried value of an enclosing loop.

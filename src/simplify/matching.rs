@@ -10,12 +10,12 @@
 use egg::{Id, Language};
 use smallvec::SmallVec;
 
-use super::egraph::{Term, Terms, bit};
+use super::egraph::{OpSet, Term, Terms, bit};
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::{Def, Graph, Node};
 
 /// The bit of constants, beside those of primitives.
-pub(super) const CONSTANT: u64 = 1 << 63;
+pub(super) const CONSTANT: OpSet = 1 << (OpSet::BITS - 1);
 
 /// A pattern, as a tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub(super) enum Pattern {
         /// and in patterns, so these are not swapped.
         swaps: bool,
         /// The union of [`Pattern::required`] of the operands.
-        operand_ops: u64,
+        operand_ops: OpSet,
     },
 }
 
@@ -63,7 +63,7 @@ impl Pattern {
     }
 
     /// The bit that an instance must have: that of the primitive at the root, or [`CONSTANT`].
-    fn required(&self) -> u64 {
+    fn required(&self) -> OpSet {
         match self {
             Pattern::Variable('k' | 'm') | Pattern::Number(_) => CONSTANT,
             Pattern::Variable(_) => 0,
@@ -72,7 +72,7 @@ impl Pattern {
     }
 
     /// The bits that the operands of an instance must have, in any order.
-    fn required_below(&self) -> u64 {
+    fn required_below(&self) -> OpSet {
         match self {
             Pattern::Variable(_) | Pattern::Number(_) => 0,
             Pattern::Apply { operand_ops, .. } => *operand_ops,
@@ -80,7 +80,7 @@ impl Pattern {
     }
 
     /// The primitives in the pattern, one bit each.
-    pub(super) fn ops(&self) -> u64 {
+    pub(super) fn ops(&self) -> OpSet {
         match self {
             Pattern::Variable(_) | Pattern::Number(_) => 0,
             Pattern::Apply { op, operands, .. } => {
@@ -123,10 +123,10 @@ pub(super) trait TermSource {
     type Value: Copy + PartialEq;
 
     /// The primitives that `value` is a result of, one bit each, and [`CONSTANT`].
-    fn has(&self, value: Self::Value) -> u64;
+    fn has(&self, value: Self::Value) -> OpSet;
 
     /// The union of [`has`](Self::has) of all operands of `value`.
-    fn has_below(&self, value: Self::Value) -> u64;
+    fn has_below(&self, value: Self::Value) -> OpSet;
 
     fn constant(&self, value: Self::Value) -> Option<f64>;
 
@@ -141,8 +141,8 @@ pub(super) struct Classes<'a>(Vec<Class<'a>>);
 struct Class<'a> {
     terms: &'a [Term],
     constant: Option<u64>,
-    has: u64,
-    has_below: u64,
+    has: OpSet,
+    has_below: OpSet,
 }
 
 impl<'a> Classes<'a> {
@@ -167,11 +167,11 @@ impl<'a> Classes<'a> {
 impl TermSource for Classes<'_> {
     type Value = Id;
 
-    fn has(&self, value: Id) -> u64 {
+    fn has(&self, value: Id) -> OpSet {
         self.0[usize::from(value)].has
     }
 
-    fn has_below(&self, value: Id) -> u64 {
+    fn has_below(&self, value: Id) -> OpSet {
         self.0[usize::from(value)].has_below
     }
 
@@ -193,7 +193,7 @@ impl TermSource for Classes<'_> {
 impl TermSource for Graph {
     type Value = Node;
 
-    fn has(&self, value: Node) -> u64 {
+    fn has(&self, value: Node) -> OpSet {
         match self.nodes[value].def {
             Def::Apply(op, _) => bit(op),
             Def::Const(_) => CONSTANT,
@@ -201,7 +201,7 @@ impl TermSource for Graph {
         }
     }
 
-    fn has_below(&self, value: Node) -> u64 {
+    fn has_below(&self, value: Node) -> OpSet {
         self.nodes[value].args().iter().fold(0, |all, &arg| all | self.has(arg))
     }
 

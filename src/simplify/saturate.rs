@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use egg::{Id, Language};
 use hashbrown::HashSet;
 
-use super::egraph::{Term, Terms, bit};
+use super::egraph::{OpSet, Term, Terms, bit};
 use super::matching::{Classes, Pattern, Substitution, search};
 use super::rules::{Match, Right, Rule, rules};
 use super::{SimplifyLimits, Stage};
@@ -20,9 +20,9 @@ struct CompiledRule {
     left: Pattern,
     right: Option<Pattern>,
     /// The primitives of the left-hand side, one bit each.
-    needs: u64,
+    needs: OpSet,
     /// The primitives of the right-hand side, one bit each.
-    adds_ops: u64,
+    adds_ops: OpSet,
 }
 
 /// All rules, by the primitive at the root of their left-hand side.
@@ -60,7 +60,7 @@ impl Saturation {
 
     /// The rules whose left-hand side has `op` at its root and no primitives but `ops`, one bit
     /// each. This filter excludes most rules.
-    fn of(&self, op: Op, ops: u64) -> impl Iterator<Item = &'static CompiledRule> {
+    fn of(&self, op: Op, ops: OpSet) -> impl Iterator<Item = &'static CompiledRule> {
         let is_final = self.stage == Stage::Final;
         self.rules[op as usize].iter().filter(move |compiled| {
             compiled.needs & !ops == 0 && (is_final || compiled.rule.at_any_stage)
@@ -69,7 +69,7 @@ impl Saturation {
 
     /// True if the left-hand side of a triggering rule has an instance in `segment`. `ops` are the
     /// primitives of the graph, one bit each.
-    pub(super) fn may_match(&self, graph: &Graph, ops: u64, segment: &Segment) -> bool {
+    pub(super) fn may_match(&self, graph: &Graph, ops: OpSet, segment: &Segment) -> bool {
         segment.nodes.iter().any(|&node| {
             let Def::Apply(op, args) = graph.nodes[node].def else { return false };
             self.of(op, ops).filter(|compiled| compiled.rule.triggers).any(|compiled| {
@@ -81,7 +81,7 @@ impl Saturation {
     }
 
     /// Applies the rules to an e-graph with the primitives `ops`, one bit each.
-    pub(super) fn run(&self, terms: &mut Terms, mut ops: u64) -> Saturated {
+    pub(super) fn run(&self, terms: &mut Terms, mut ops: OpSet) -> Saturated {
         let max_terms = terms.total_size() * self.limits.terms_per_node + 32;
         // Superseding rules are applied first and have a larger limit: the forms of several terms
         // share subterms, and are of use only together.
@@ -143,7 +143,7 @@ impl Saturation {
     }
 
     /// The instances of left-hand sides, by class and rule.
-    fn candidates(&self, terms: &Terms, ops: u64) -> Vec<Candidate> {
+    fn candidates(&self, terms: &Terms, ops: OpSet) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         let classes = Classes::of(terms);
         for class in terms.classes() {

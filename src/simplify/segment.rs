@@ -5,7 +5,7 @@ use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::SegmentRun;
-use super::egraph::{FactAnalysis, Leaf, Term, Terms, bit};
+use super::egraph::{FactAnalysis, Leaf, OpSet, Term, Terms, bit};
 use super::extract::{Choices, Pinned};
 use super::loops::{Loops, cost};
 use super::saturate::Saturation;
@@ -39,7 +39,7 @@ struct SegmentReader<'a> {
     classes: HashMap<Node, Id>,
     leaves: Vec<Node>,
     pinned: Vec<Pinned>,
-    ops: u64,
+    ops: OpSet,
 }
 
 impl SegmentReader<'_> {

@@ -8,7 +8,7 @@ use super::payload::Payload;
 use super::recorder;
 #[cfg(feature = "internals")]
 use crate::op::MAX_ARITY;
-use crate::op::{Op, eval};
+use crate::op::{Algebra, Op, eval};
 
 impl Var {
     /// Applies `op` by the method or operator of that name, for tests over all primitives.
@@ -31,8 +31,13 @@ impl Var {
     #[inline(always)]
     #[track_caller]
     pub(super) fn apply1(self, op: Op) -> Var {
+        self.apply1_at(op, Location::caller())
+    }
+
+    #[inline(always)]
+    fn apply1_at(self, op: Op, at: Site) -> Var {
         let value = eval(op, [self.value, 0.0, 0.0]);
-        self.recorded(value, Payload::NONE, Kind::apply(op, Form::Events), Location::caller())
+        self.recorded(value, Payload::NONE, Kind::apply(op, Form::Events), at)
     }
 
     #[inline(always)]
@@ -107,10 +112,48 @@ impl Var {
     #[inline]
     #[track_caller]
     pub(super) fn apply3(self, op: Op, b: Var, c: Var) -> Var {
+        self.apply3_at(op, b, c, Location::caller())
+    }
+
+    #[inline]
+    fn apply3_at(self, op: Op, b: Var, c: Var, at: Site) -> Var {
         let value = eval(op, [self.value, b.value, c.value]);
         if self.is_constant() && b.is_constant() && c.is_constant() {
             return Var::constant(value);
         }
-        Var::traced(value, recorder::record3(op, value, [self, b, c], Location::caller()))
+        Var::traced(value, recorder::record3(op, value, [self, b, c], at))
+    }
+}
+
+/// The [`Algebra`] of recorded numbers: formulas of several primitives, at one place of the user.
+pub(super) struct Recording {
+    at: Site,
+}
+
+impl Recording {
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn here() -> Recording {
+        Recording { at: Location::caller() }
+    }
+}
+
+impl Algebra for Recording {
+    type Value = Var;
+
+    #[inline(always)]
+    fn constant(&mut self, value: f64) -> Var {
+        Var::constant(value)
+    }
+
+    #[inline(always)]
+    fn apply<const N: usize>(&mut self, op: Op, args: [Var; N]) -> Var {
+        match args[..] {
+            [a] => a.apply1_at(op, self.at),
+            [a, b] => a.apply2_at(op, b, self.at),
+            [a, b, c] => a.apply3_at(op, b, c, self.at),
+            // No primitive has another arity.
+            _ => Var::constant(f64::NAN),
+        }
     }
 }

@@ -103,6 +103,36 @@ impl Var {
         nan
     }
 
+    /// The place of `self` in the order of [`f64::total_cmp`], as guards: with NaN above all
+    /// numbers and -0 below 0. The sign of NaN does not count, because that of a computed one is
+    /// not specified.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let least = Tape::record(|x: &[Var]| *x.iter().min_by(|a, b| a.total_cmp(b)).unwrap());
+    /// assert_eq!(least.grad(&[3.0, f64::NAN, -0.0, 0.0])?, [0.0, 0.0, 1.0, 0.0]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn total_cmp(&self, other: &Var) -> Ordering {
+        match self.partial_cmp(other) {
+            // Zeros may have different signs.
+            Some(Ordering::Equal) => {
+                let sign = |number: &Var| Var::constant(1.0).copysign(*number);
+                sign(self).partial_cmp(&sign(other)).unwrap_or(Ordering::Equal)
+            }
+            Some(order) => order,
+            None => match (self.is_nan(), other.is_nan()) {
+                (true, false) => Ordering::Greater,
+                (false, _) => Ordering::Less,
+                (true, true) => Ordering::Equal,
+            },
+        }
+    }
+
     /// Tests whether it is infinite, as a guard.
     #[inline]
     #[track_caller]

@@ -177,3 +177,54 @@ fn lengths_are_checked_and_long_calls_are_refused() {
     assert_eq!(f.grad(&x).unwrap(), Tape::record(rosenbrock).grad(&x).unwrap());
     assert!(matches!(f.report().refusals[..], [Refusal::LongRun { .. }]));
 }
+
+/// A loop in which a number without derivative is recomputed, and one with a closed form.
+#[traced]
+fn detached(x: &[Var]) -> Var {
+    let (mut y, mut weight) = (x[0], x[1]);
+    for _ in 0..40 {
+        weight = 0.5 * weight.detach() + y * y;
+        y += 0.05 * (x[1] - y) * weight.detach();
+        if y > 2.0 {
+            y = y.detach() + x[2];
+        }
+    }
+    y * y + (0..50).fold(x[0].detach() * x[3], |sum, _| 1.01 * sum + x[3])
+}
+
+#[test]
+fn detached_numbers_are_recomputed_and_have_no_derivative() {
+    for numerics in NUMERICS {
+        let tape = Tape::builder().tape_only().numerics(numerics).record(detached);
+        let f = manual(numerics).record(detached);
+        let mut random = Random::new(8);
+        for _ in 0..20 {
+            let (x, v) = (vector(&mut random), vector(&mut random));
+            f.value_and_grad(&x).unwrap();
+            f.hvp(&x, &v).unwrap();
+            f.jvp(&x, &v).unwrap();
+        }
+        f.compile().unwrap();
+        let before = f.report().kernel_calls;
+        for _ in 0..20 {
+            let (x, v) = (vector(&mut random), vector(&mut random));
+            let (expected, found) =
+                (tape.value_and_grad(&x).unwrap(), f.value_and_grad(&x).unwrap());
+            assert_near("value", &[found.0], &[expected.0], 1e-12);
+            assert_near("gradient", &found.1, &expected.1, 1e-12);
+            let along: f64 = expected.1.iter().zip(&v).map(|(g, v)| g * v).sum();
+            assert_near("jvp", &[f.jvp(&x, &v).unwrap()], &[along], 1e-11);
+            assert_near("hvp", &f.hvp(&x, &v).unwrap(), &tape.hvp(&x, &v).unwrap(), 1e-10);
+        }
+        assert!(f.report().kernel_calls - before > 50, "{}", f.report());
+    }
+    // The derivative by x of (detach(x)·x)·(detach(x)·y) is that with the detached numbers fixed.
+    let f = Tape::record(|x: &[Var]| x[0].detach().powi(2) * x[0] * x[1]);
+    for x in [[3.0, 5.0], [2.0, 7.0]] {
+        assert_eq!(f.value_and_grad(&x).unwrap().1, [x[0] * x[0] * x[1], x[0].powi(3)]);
+        assert_eq!(f.hessian(&x).unwrap(), [0.0, x[0] * x[0], x[0] * x[0], 0.0]);
+        assert_eq!(f.jvp(&x, &[1.0, 0.0]).unwrap(), x[0] * x[0] * x[1]);
+        f.compile().unwrap();
+    }
+    assert_eq!(f.report().paths, 1);
+}

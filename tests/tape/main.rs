@@ -10,6 +10,7 @@ mod primitives;
 mod properties;
 mod recordings;
 mod sharing;
+mod special_derivatives;
 mod special_functions;
 mod untracked_runs;
 mod var;

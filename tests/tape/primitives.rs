@@ -22,27 +22,27 @@ const MAX: f64 = f64::MAX;
 const TINY: f64 = f64::MIN_POSITIVE;
 const SUB: f64 = 5e-324;
 
-/// `op` of the inputs as a recorded function; the exponent of `powi` is the
-/// constant `exponent`.
+/// `op` of the inputs as a recorded function; operands that are no inputs are those of `args`.
 fn record(
     op: Op,
-    exponent: f64,
+    args: [f64; 3],
     numerics: Numerics,
 ) -> Recorded<impl Fn(&[Var]) -> Var + Send + Sync> {
     Tape::builder().hot_threshold(u32::MAX).numerics(numerics).record(move |x: &[Var]| {
-        let operand = |i: usize| x.get(i).copied().unwrap_or(Var::from(0.0));
-        let second = if op == Op::Powi { Var::from(exponent) } else { operand(1) };
-        Scalar::apply(op, [operand(0), second, operand(2)])
+        let operand = |i: usize| x.get(i).copied().unwrap_or(Var::from(args[i]));
+        Scalar::apply(op, [0, 1, 2].map(operand))
     })
 }
 
-fn at(x: &[f64], i: usize) -> f64 {
-    x.get(i).copied().unwrap_or(0.0)
+/// All operands: `x`, and beyond it those of `args`.
+fn completed(x: &[f64], args: [f64; 3]) -> [f64; 3] {
+    [0, 1, 2].map(|i| x.get(i).copied().unwrap_or(args[i]))
 }
 
-/// The number of operands that are inputs.
+/// The number of operands that are inputs: exponents of `powi` and shapes of beta functions are
+/// constants.
 fn inputs(op: Op) -> usize {
-    if op == Op::Powi { 1 } else { op.arity() }
+    if matches!(op, Op::Powi | Op::BetaInc | Op::BetaDensity) { 1 } else { op.arity() }
 }
 
 /// A point in the domain of `op`, away from its edges.
@@ -58,6 +58,11 @@ fn recorded() -> impl Iterator<Item = Op> {
     Op::ALL.iter().copied().filter(|&op| op != Op::Attach)
 }
 
+/// Those of them whose derivative is that of the value.
+fn differentiated() -> impl Iterator<Item = Op> {
+    recorded().filter(|&op| op != Op::Detach)
+}
+
 #[test]
 fn ordinary_values_and_gradients_are_those_of_closed_forms() {
     let mut random = Random::new(1);
@@ -65,8 +70,8 @@ fn ordinary_values_and_gradients_are_those_of_closed_forms() {
         for numerics in [Numerics::Exact, Numerics::Real] {
             for _ in 0..8 {
                 let x = ordinary(op, &mut random);
-                let exponent = x[1];
-                let (f, partials) = (record(op, exponent, numerics), partials(op, x));
+                let args = x;
+                let (f, partials) = (record(op, args, numerics), partials(op, x));
                 let x = &x[..inputs(op)];
                 let found = f.value_and_grad(x).unwrap();
                 // Without a closed form the kernel is compared with the tape.
@@ -77,7 +82,6 @@ fn ordinary_values_and_gradients_are_those_of_closed_forms() {
                         let tolerance = Tolerance::new(2e-13, 1e-14);
                         assert!(close(d, expected, tolerance), "{op} {x:?} {i}: {d} {expected}");
                     }
-                    let args = [x[0], if op == Op::Powi { exponent } else { at(x, 1) }, at(x, 2)];
                     assert!(same(value, eval(op, args)), "{op} {x:?} {value}");
                 }
             }
@@ -90,16 +94,13 @@ fn ordinary_gradients_agree_with_differences() {
     let mut random = Random::new(2);
     let mut check = GradientCheck::default();
     check.step = 1e-3;
-    for op in recorded() {
+    for op in differentiated() {
         let confirmed = (0..10).filter(|_| {
             let x = ordinary(op, &mut random);
-            let value = |moved: &[f64]| {
-                let second = if op == Op::Powi { x[1] } else { at(moved, 1) };
-                Ok(eval(op, [moved[0], second, at(moved, 2)]))
-            };
+            let value = |moved: &[f64]| Ok(eval(op, completed(moved, x)));
             // `Same` reads its operands out, which has no derivative.
             let count = inputs(op);
-            let gradient = record(op, x[1], Numerics::Exact).grad(&x[..count]).unwrap();
+            let gradient = record(op, x, Numerics::Exact).grad(&x[..count]).unwrap();
             match check.gradient(value, &x[..count], &gradient) {
                 Ok(()) => true,
                 Err(phigrad::check::GradientError::Rough { .. }) => false,
@@ -115,10 +116,10 @@ fn ordinary_second_derivatives_agree_with_differences_of_gradients() {
     let mut random = Random::new(3);
     let mut check = GradientCheck::default();
     check.step = 1e-3;
-    for op in recorded() {
+    for op in differentiated() {
         let confirmed = (0..10).filter(|_| {
             let point = ordinary(op, &mut random);
-            let (text, x) = (graph(op, point[1]), &point[..inputs(op)]);
+            let (text, x) = (graph(op, point), &point[..inputs(op)]);
             let gradient = reverse(&text, Wanted::Gradient, Folding::Exact);
             let along = |x: &[f64], j: usize| {
                 let mut direction = vec![0.0; x.len()];
@@ -143,7 +144,7 @@ fn singular_points_have_the_values_and_derivatives_of_the_table() {
     let tolerance = Tolerance::new(1e-15, 0.0);
     for &(op, args, value, gradient) in NASTY {
         for numerics in [Numerics::Exact, Numerics::Real] {
-            let f = record(op, at(args, 1), numerics);
+            let f = record(op, completed(args, [0.0; 3]), numerics);
             let x = &args[..inputs(op)];
             let taped = f.value_and_grad(x).unwrap();
             f.compile().unwrap();
@@ -180,40 +181,45 @@ fn combinations(count: usize) -> Vec<Vec<f64>> {
     })
 }
 
-/// The graph of one primitive; the exponent of `powi` is the constant `exponent`.
-fn graph(op: Op, exponent: f64) -> Graph {
+/// The graph of one primitive; operands that are no inputs are those of `args`.
+fn graph(op: Op, args: [f64; 3]) -> Graph {
     let count = inputs(op);
-    let (constant, y) = (format!("v{count} = const {exponent:?}"), count + 1);
-    let second = if op == Op::Powi { "v1" } else { "" };
-    let operands: Vec<String> = (0..count).map(|i| format!("v{i}")).collect();
-    let operands = operands.join(" ");
+    let constants: String =
+        (count..op.arity()).map(|i| format!("v{i} = const {:?}\n", args[i])).collect();
+    let (y, operands) = (op.arity(), (0..op.arity()).map(|i| format!("v{i}")));
+    let operands = operands.collect::<Vec<_>>().join(" ");
     let text = format!(
-        "graph active {count} inactive 0\n{constant}\nb0:\n  \
-         v{y} = {op} {operands} {second}\n  return v{y}\n"
+        "graph active {count} inactive 0\n{constants}b0:\n  v{y} = {op} {operands}\n  return v{y}\n"
     );
     parse(&text).unwrap()
 }
 
-/// The graph of one primitive, with the exponents that it may need.
-fn graphs(op: Op) -> Vec<(f64, Graph)> {
-    let exponents = if op == Op::Powi { &EXPONENTS[..] } else { &[0.0] };
-    exponents.iter().map(|&exponent| (exponent, graph(op, exponent))).collect()
+/// The constant operands to test `op` with.
+fn constants(op: Op) -> Vec<[f64; 3]> {
+    match op {
+        Op::Powi => EXPONENTS.map(|exponent| [0.0, exponent, 0.0]).to_vec(),
+        Op::BetaInc | Op::BetaDensity => {
+            vec![[0.0, 0.5, 2.5], [0.0, 1.0, 1e3], [0.0, 2e4, 3e4], [0.0, -1.0, INF]]
+        }
+        _ => vec![[0.0; 3]],
+    }
 }
 
 #[test]
 fn all_executors_agree_at_all_special_numbers() {
     for op in recorded() {
-        for (exponent, graph) in graphs(op) {
+        for args in constants(op) {
+            let graph = graph(op, args);
             let gradient = reversed(&graph, Folding::Exact);
             let kernel = compile(&gradient).unwrap();
             let (tape, compiled) =
-                (record(op, exponent, Numerics::Exact), record(op, exponent, Numerics::Exact));
+                (record(op, args, Numerics::Exact), record(op, args, Numerics::Exact));
             let (mut scratch, mut found) = (Vec::new(), vec![0.0; kernel.outputs()]);
             for (index, x) in combinations(inputs(op)).into_iter().enumerate() {
                 // The kernel's bits are the interpreter's, NaN or not.
                 kernel.run(&x, &[], &mut scratch, &mut found).unwrap();
                 let expected = interpreted(&gradient, &(x.clone(), Vec::new())).unwrap();
-                assert!(all_same(&found, &expected), "{op} {x:?} {exponent}: {found:?}");
+                assert!(all_same(&found, &expected), "{op} {x:?} {args:?}: {found:?}");
                 // `Same` on traced numbers reads them out: it is a constant.
                 if op == Op::Same {
                     continue;
@@ -221,11 +227,11 @@ fn all_executors_agree_at_all_special_numbers() {
                 // Both are the tape's; an adjoint of 1 is propagated everywhere.
                 let (value, slopes) = tape.value_and_grad(&x).unwrap();
                 let taped = [slopes.as_slice(), &[value]].concat();
-                assert!(all_same(&found, &taped), "{op} {x:?} {exponent}: {found:?} {taped:?}");
+                assert!(all_same(&found, &taped), "{op} {x:?} {args:?}: {found:?} {taped:?}");
                 // All stages, compiled after the first call.
                 let (value, slopes) = compiled.value_and_grad(&x).unwrap();
                 let whole = [slopes.as_slice(), &[value]].concat();
-                assert!(all_same(&whole, &taped), "{op} {x:?} {exponent}: {whole:?} {taped:?}");
+                assert!(all_same(&whole, &taped), "{op} {x:?} {args:?}: {whole:?} {taped:?}");
                 if index == 0 {
                     compiled.compile().unwrap();
                 }
@@ -341,7 +347,7 @@ fn operators_take_numbers_on_either_side_by_value_and_by_reference() {
 
 #[test]
 fn the_smallest_exponent_of_powi_has_a_kernel_and_a_derivative() {
-    let f = record(Op::Powi, f64::from(i32::MIN), Numerics::Exact);
+    let f = record(Op::Powi, [0.0, f64::from(i32::MIN), 0.0], Numerics::Exact);
     assert_eq!(f.grad(&[1.0]).unwrap(), [f64::from(i32::MIN)]);
     f.compile().unwrap();
     assert_eq!(f.grad(&[1.0]).unwrap(), [f64::from(i32::MIN)]);

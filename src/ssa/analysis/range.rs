@@ -106,7 +106,7 @@ pub(crate) fn range_of(op: Op, [a, b, c]: [Range; 3], is_square: bool) -> Range 
             let upper = if wide.upper == 0.0 { 0.0 } else { wide.upper.next_up() };
             sum(Range { lower, upper, nonzero: false, ..wide }, c)
         }
-        Op::Attach => a,
+        Op::Attach | Op::Detach => a,
         Op::Neg => negated(a),
         Op::Recip => quotient(Range::constant(1.0), a),
         Op::Div => quotient(a, b),

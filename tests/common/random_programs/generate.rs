@@ -221,8 +221,14 @@ impl Generator<'_> {
         };
         let mut operands = [self.operand(), self.operand(), self.operand()];
         match op {
-            // Only a read compares bits.
-            Op::Same => return,
+            // Only a read compares bits, and the derivative of `detach` is not that of its value.
+            Op::Same | Op::Detach => return,
+            // The shapes are constants.
+            Op::BetaInc | Op::BetaDensity => {
+                let shape = |random: &mut Random| Operand::Constant(random.uniform(0.5, 4.0));
+                operands[1] = shape(self.random);
+                operands[2] = shape(self.random);
+            }
             Op::Powi => {
                 let exponent = self.random.below(17) as f64 - 8.0;
                 operands[1] = Operand::Constant(exponent);
@@ -344,7 +350,7 @@ mod tests {
     fn every_primitive_and_kind_of_statement_turns_up() {
         let recipe = Recipe { statements: 3000, reads: 0.05, ..Recipe::default() };
         let text = recipe.program(&mut Random::new(2)).to_string();
-        for &op in Op::ALL.iter().filter(|&&op| op != Op::Same) {
+        for &op in Op::ALL.iter().filter(|op| !matches!(op, Op::Same | Op::Detach)) {
             assert!(text.contains(&format!("= {op} ")), "{op}");
         }
         for word in ["= read ", "if eq ", "} else {", "repeat 4 {", " d0", " x2", " t3"] {

@@ -296,6 +296,10 @@ fn member<S: Scalar>(domain: Domain, x: S) -> S {
             let sin = S::apply(Op::Sin, [x; MAX_ARITY]);
             S::apply(Op::Mul, [S::constant(0.9), sin, sin])
         }
+        Domain::UnitInterval => {
+            let sin = S::apply(Op::Sin, [x; MAX_ARITY]);
+            S::apply(Op::MulAdd, [S::constant(0.45), sin, S::constant(0.5)])
+        }
         Domain::AboveMinusOne => add(abs(), -0.75),
         Domain::AtLeastOne => add(abs(), 1.25),
     }

@@ -27,7 +27,7 @@ const BERNOULLI: [f64; 10] = [
 /// The polygamma function ψ⁽ⁿ⁾(x), for n the whole number nearest to `order`; NaN where that is
 /// below 0 or above 100, and for negative whole numbers x, which are poles. At ±0 it is the limit
 /// from that side.
-pub(super) fn polygamma(x: f64, order: f64) -> f64 {
+pub(in crate::op) fn polygamma(x: f64, order: f64) -> f64 {
     let order = order.round();
     if !(0.0..=MAX_ORDER as f64).contains(&order) {
         return f64::NAN;
