@@ -4,21 +4,21 @@ use smallvec::SmallVec;
 
 use super::buffers::{Carried, OpenRegion};
 use super::tree::{Applied, BasicBlock, End, ExitKey, Target, Value};
-use super::walk::{Mismatch, Walk, unmerge};
+use super::walk::{Mismatch, Walk, Walked, unmerge};
 use super::{UnmergedReason, place};
 use crate::op::Op;
 use crate::ssa::Place;
 use crate::trace::{Event, Operand, Role, Site, Trace};
 
 impl Walk<'_> {
-    pub(super) fn join(&mut self, trace: &Trace<'_>) -> Result<(), Mismatch> {
+    pub(super) fn join(&mut self, trace: &Trace<'_>) -> Walked {
         let carried = self.read_carried(trace);
         let result = self.join_with(trace, &carried);
         *self.carried = carried;
         result
     }
 
-    fn join_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Mismatch> {
+    fn join_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Walked {
         let event = trace.events.at(self.known.len());
         self.known.push(None);
         // The body of a loop ends with the loop.
@@ -32,7 +32,7 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn iterate(&mut self, trace: &Trace<'_>) -> Result<(), Mismatch> {
+    pub(super) fn iterate(&mut self, trace: &Trace<'_>) -> Walked {
         let carried = self.read_carried(trace);
         let result = self.iterate_with(trace, &carried);
         *self.carried = carried;
@@ -46,7 +46,7 @@ impl Walk<'_> {
         carried
     }
 
-    fn iterate_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Mismatch> {
+    fn iterate_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Walked {
         let index = self.known.len();
         let event = trace.events.at(index);
         self.known.push(None);
@@ -66,7 +66,7 @@ impl Walk<'_> {
     }
 
     /// Copies carried values at a point where nothing is merged: x + -0.0.
-    fn copy_carried(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Mismatch> {
+    fn copy_carried(&mut self, trace: &Trace<'_>, carried: &Carried) -> Walked {
         for index in self.known.len()..carried.end {
             let event = trace.events.at(index);
             if event.role() != Role::Phi {
@@ -79,7 +79,7 @@ impl Walk<'_> {
                 Operand::Event(_) => {
                     let value = self.operand(operand, || place(site))?;
                     let zero = self.tree.constant((-0.0f64).to_bits());
-                    self.apply(Applied::Primitive(Op::Add), &[value, zero], site)?
+                    self.apply(Applied::Primitive(Op::Add), &[value, zero], || site)?
                 }
             };
             self.note(value);
@@ -96,7 +96,7 @@ impl Walk<'_> {
         trace: &Trace<'_>,
         site: Site,
         carried: &Carried,
-    ) -> Result<(), Mismatch> {
+    ) -> Walked {
         let region_site = self.entries[self.open[level].entry].site;
         if let Some(opaque) = carried.opaque {
             let name = trace.opaque.iter().find(|(event, _)| *event as usize == opaque);
@@ -157,12 +157,7 @@ impl Walk<'_> {
     }
 
     /// Ends the basic block with this exit and these values, or compares its end with them.
-    fn end_with(
-        &mut self,
-        exit: usize,
-        carried: &[Value],
-        at: impl FnOnce() -> Place,
-    ) -> Result<(), Mismatch> {
+    fn end_with(&mut self, exit: usize, carried: &[Value], at: impl FnOnce() -> Place) -> Walked {
         if self.at_open_end() {
             self.require_extension(at)?;
             let end = End::Exit { exit, values: SmallVec::from_slice(carried) };
@@ -175,7 +170,7 @@ impl Walk<'_> {
             {
                 Ok(())
             }
-            _ => Err(Mismatch::Divergent(at())),
+            _ => Err(Box::new(Mismatch::Divergent(at()))),
         }
     }
 
@@ -190,6 +185,10 @@ impl Walk<'_> {
         let tail = self.tree.new_basic_block();
         if let End::Region { tails, .. } = &mut self.tree.basic_blocks[open.block].end {
             tails.push(tail);
+            let is_another = tails.len() > 1;
+            if is_another && self.open.is_empty() {
+                self.tree.step_bound.add_path();
+            }
         }
         tail
     }

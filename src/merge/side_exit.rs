@@ -4,7 +4,7 @@
 //! created it; a walk along the run finds the first block that is younger than the kernel.
 
 use super::tree::{BasicBlock, Tree};
-use super::walk::Walk;
+use super::walk::{Extension, Walk};
 use super::{MergedTraces, place, work};
 use crate::op::Op;
 use crate::ssa::Place;
@@ -87,7 +87,7 @@ impl MergedTraces {
         self.share();
         self.tree.work += work::COMPARE_EVENT * trace.events.len() as u64;
         let merging = &self.exclusions.merging;
-        let mut walk = Walk::new(&mut self.tree, false, merging, &mut self.buffers);
+        let mut walk = Walk::new(&mut self.tree, Extension::Never, merging, &mut self.buffers);
         walk.exit_finder = Some(ExitFinder::new(version));
         // If the walk fails, the tree does not know the continuation.
         let is_stopped = walk.run(trace).is_err();

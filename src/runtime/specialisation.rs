@@ -252,8 +252,12 @@ impl Specialisation {
             profile.untracked.clear();
             self.withdraw(profile);
         }
-        let limit = options.limits.profile_bytes;
-        if !matches!(merged, Ok(MergeOutcome::Known)) && self.count_bytes(profile) > limit {
+        let (limit, is_known) =
+            (options.limits.profile_bytes, matches!(merged, Ok(MergeOutcome::Known)));
+        if !is_known && matches!(options.hotness, Hotness::Calls(_)) {
+            profile.path_events = profile.traces.events() as u64;
+        }
+        if !is_known && self.count_bytes(profile) > limit {
             profile.budget.give_up();
             profile.is_full = true;
             profile.refuse(Refusal::ProfileTooLarge { limit });

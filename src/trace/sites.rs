@@ -178,7 +178,10 @@ impl Sites {
     pub(super) fn at(&self, index: usize) -> Site {
         let next = self.segments.partition_point(|segment| segment.first <= index);
         let segment = self.segments[next - 1];
-        self.kept[segment.kept + (index - segment.first) % segment.period]
+        let offset = index - segment.first;
+        // Short runs are one segment, and division is slow.
+        let phase = if offset < segment.period { offset } else { offset % segment.period };
+        self.kept[segment.kept + phase]
     }
 }
 
