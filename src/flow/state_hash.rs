@@ -26,10 +26,10 @@ impl StateHash {
         self.words += 1;
     }
 
-    /// Adds the position of a traced number among the words. It is hashed, so that no state of the
-    /// user's is like it.
+    /// Adds the position of a traced number among the words. It is scrambled, so that no state of
+    /// the user's is like it.
     pub(super) fn add_traced(&mut self) {
-        self.add(mix(u64::MAX, self.words));
+        self.add(self.words.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xd6e8_feb8_6659_fd93);
     }
 
     /// The word, if it is the only one; otherwise a hash of all.

@@ -188,14 +188,12 @@ impl Carried {
         self.phis.clear();
         self.opaque = None;
         self.end = index + 1;
-        while let Some(event) = trace.events.get(self.end) {
-            match event.role() {
+        while let Some(role) = trace.events.role(self.end) {
+            match role {
                 Role::Phi => self.phis.push(self.end),
                 Role::Opaque => self.opaque = Some(self.end),
-                _ => match event.state_word() {
-                    Some(word) => self.state.push(word),
-                    None => break,
-                },
+                _ if !role.is_carried() => break,
+                _ => self.state.extend(trace.events.at(self.end).state_word()),
             }
             self.end += 1;
         }

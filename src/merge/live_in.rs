@@ -3,7 +3,6 @@
 
 use smallvec::SmallVec;
 
-use super::buffers::Carried;
 use super::tree::{Instance, LiveIn, LiveInState, Origin, Value};
 use super::walk::{Mismatch, Walk, Walked};
 use crate::trace::{EventCaptures, JumpCapture, Operand, StateWord, Trace};
@@ -103,11 +102,11 @@ impl Walk<'_> {
 
     /// Notes the live-in values of the iteration that has just begun: the values carried to the
     /// loop head determine how the loop continues.
-    pub(super) fn note_head_live_in(&mut self, carried: &Carried) -> Walked {
+    pub(super) fn note_head_live_in(&mut self) -> Walked {
         let Some(instance) = self.open.last().map(|open| open.instance) else { return Ok(()) };
         let mut captured = core::mem::take(self.captured);
         captured.clear();
-        for &phi in &carried.phis {
+        for &phi in &self.carried.phis {
             // Other values may have further meanings.
             captured.extend(self.known.get(phi).map(|known| known.value).filter(|&value| {
                 matches!(
@@ -117,11 +116,12 @@ impl Walk<'_> {
             }));
         }
         let mut result = Ok(());
-        if captured.len() == carried.phis.len() {
+        if captured.len() == self.carried.phis.len() {
             let of = self.tree.instances[instance].parent;
             let live_in = Some(&captured[..]);
-            result =
-                self.note_live_in_of(instance, of, &carried.state, live_in, CaptureScope::Region);
+            let state = core::mem::take(&mut self.carried.state);
+            result = self.note_live_in_of(instance, of, &state, live_in, CaptureScope::Region);
+            self.carried.state = state;
         }
         *self.captured = captured;
         result

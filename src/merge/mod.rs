@@ -130,6 +130,7 @@ pub enum MergeError {
     },
 }
 
+use side_exit::ExitFinder;
 pub use side_exit::SideExit;
 pub use statistics::{Decision, TripCounts};
 
@@ -411,12 +412,38 @@ impl MergedTraces {
         trace: &Trace<'_>,
         limits: MergeLimits,
     ) -> Result<MergeOutcome, MergeError> {
+        self.merge_with(trace, limits, &mut None)
+    }
+
+    /// [`MergedTraces::merge`] after a side exit from a kernel of an older `version` of this
+    /// generation; returns also the [`MergedTraces::side_exit`], for which the same walk serves.
+    pub fn merge_after_exit(
+        &mut self,
+        trace: &Trace<'_>,
+        limits: MergeLimits,
+        version: u64,
+    ) -> (Result<MergeOutcome, MergeError>, Option<SideExit>) {
+        let mut finder = Some(ExitFinder::new(version));
+        let merged = self.merge_with(trace, limits, &mut finder);
+        // The next calls probably take new paths, too, and the walks along them go further then.
+        if matches!(merged, Ok(MergeOutcome::New { .. })) {
+            self.share();
+        }
+        (merged, finder.and_then(ExitFinder::side_exit))
+    }
+
+    fn merge_with(
+        &mut self,
+        trace: &Trace<'_>,
+        limits: MergeLimits,
+        finder: &mut Option<ExitFinder>,
+    ) -> Result<MergeOutcome, MergeError> {
         self.statistics.count(trace);
         let (mut must_clear, mut extended) = (false, None);
         let merged = if self.version == 0 {
             MergeOutcome::First
         } else {
-            match self.compare(trace, limits) {
+            match self.compare(trace, limits, finder) {
                 (Ok(()), None) => return Ok(MergeOutcome::Known),
                 (Err(Mismatch::Limit(error)), _) => return Err(error),
                 (walked, Some(at)) => {
@@ -486,27 +513,34 @@ impl MergedTraces {
         &mut self,
         trace: &Trace<'_>,
         limits: MergeLimits,
+        finder: &mut Option<ExitFinder>,
     ) -> (Result<(), Mismatch>, Option<Place>) {
         if self.pending_sharing.is_some() {
-            let walked = self.walk(trace, Extension::Never);
+            let walked = self.walk(trace, Extension::Never, finder);
             if !matches!(walked.0, Err(Mismatch::NewPath(_))) {
                 return walked;
             }
             self.share();
         }
-        self.walk(trace, Extension::FromUnknown { limits, is_full: self.full })
+        self.walk(trace, Extension::FromUnknown { limits, is_full: self.full }, finder)
     }
 
     fn walk(
         &mut self,
         trace: &Trace<'_>,
         extension: Extension,
+        finder: &mut Option<ExitFinder>,
     ) -> (Result<(), Mismatch>, Option<Place>) {
         self.tree.work += work::COMPARE_EVENT * trace.events.len() as u64;
         self.tree.step_bound.note_trace(trace.events.len());
         let merging = &self.exclusions.merging;
         let mut walk = Walk::new(&mut self.tree, extension, merging, &mut self.buffers);
+        walk.exit_finder = finder.as_ref().map(ExitFinder::restarted);
         let walked = walk.run(trace).map_err(|mismatch| *mismatch);
+        *finder = walk.exit_finder.take();
+        if walked.is_err() {
+            finder.iter_mut().for_each(ExitFinder::exit_to);
+        }
         let new_path = walk.new_path.take();
         let appended = new_path.as_ref().map_or(0, |path| trace.events.len() - path.event);
         self.tree.work += work::APPEND_EVENT * appended as u64;

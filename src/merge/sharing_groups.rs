@@ -8,7 +8,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::specialisation::constants;
 use super::tree::{Instance, State, Tree, Value};
-use crate::entity::{Entity, PrimaryMap, entity};
+use crate::entity::{PrimaryMap, entity};
 use crate::trace::Site;
 
 entity!(
@@ -49,7 +49,6 @@ pub(super) struct SharingGroups {
 #[derive(Clone, Debug)]
 pub(super) struct GroupData {
     pub(super) code: Code,
-    pub(super) constants: Constants,
     /// Its instances, oldest first.
     pub(super) members: Vec<Instance>,
 }
@@ -119,8 +118,7 @@ impl SharingGroups {
         let group = match self.codes[code].get(&constants) {
             Some(&group) => group,
             None => {
-                let data = GroupData { code, constants: constants.clone(), members: Vec::new() };
-                let group = self.groups.push(data);
+                let group = self.groups.push(GroupData { code, members: Vec::new() });
                 self.codes[code].insert(constants, group);
                 group
             }

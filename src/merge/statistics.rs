@@ -65,12 +65,12 @@ impl BranchStatistics {
         for event in trace.events.guards_and_iterations() {
             match event.role() {
                 Role::Guard => {
-                    let mut operands = event.operands().map(|operand| match operand {
+                    // A guard has two operands.
+                    let [left, right] = [0, 1].map(|number| match event.operand(number) {
                         Operand::Constant(value) => value,
                         Operand::Event(index) => trace.events.at(index as usize).value(),
                     });
-                    let (left, right) = (operands.next(), operands.next());
-                    let distance = left.zip(right).map(|(left, right)| (left - right).abs());
+                    let distance = (left - right).abs();
                     let (site, op) = (event.site(), event.op());
                     let key = (SiteAddress::of(site), op);
                     let decision = self.decisions.entry(key).or_insert_with(|| Decision {
@@ -86,7 +86,7 @@ impl BranchStatistics {
                         decision.failed += 1;
                     }
                     // `min` ignores NaN.
-                    decision.margin = decision.margin.min(distance.unwrap_or(f64::NAN));
+                    decision.margin = decision.margin.min(distance);
                 }
                 Role::Iterate => {
                     // Regions are counted.

@@ -140,10 +140,13 @@ impl<'a> Walk<'a> {
     pub(super) fn run(&mut self, trace: &Trace<'_>) -> Walked {
         self.single_path.find(trace);
         while let Some(event) = trace.events.get(self.known.len()) {
-            if self.walk_loop(trace, &event)? {
+            let role = event.role();
+            if matches!(role, Role::Apply | Role::Guard | Role::Constant)
+                && self.walk_loop(trace, &event)?
+            {
                 continue;
             }
-            match event.role() {
+            match role {
                 Role::ActiveInput | Role::InactiveInput => {
                     let value = self.tree.input(self.known.len());
                     self.note(value);
@@ -154,7 +157,7 @@ impl<'a> Walk<'a> {
                 }
                 Role::Apply | Role::Argument | Role::Output => {
                     let args = self.operands(&event)?;
-                    let value = self.apply(Applied::of(&event), &args, || event.site())?;
+                    let value = self.apply(Applied::of(&event), args, || event.site())?;
                     self.note(value);
                 }
                 Role::Guard => {
@@ -163,7 +166,7 @@ impl<'a> Walk<'a> {
                 }
                 Role::Enter => {
                     let index = self.known.len();
-                    if !self.unmerged.contains(&event.site()) {
+                    if !self.is_unmerged(|| event.site()) {
                         match self.single_path.contains(index) {
                             false => self.enter(event.payload(), false, index, trace)?,
                             true => self.pass_single_path(event.site())?,
@@ -178,6 +181,12 @@ impl<'a> Walk<'a> {
             }
         }
         self.finish(trace)
+    }
+
+    /// Tests whether the region at this site is not merged.
+    #[inline]
+    pub(super) fn is_unmerged(&self, site: impl FnOnce() -> Site) -> bool {
+        !self.unmerged.is_empty() && self.unmerged.contains(&site())
     }
 
     fn finish(&mut self, trace: &Trace<'_>) -> Walked {
@@ -207,6 +216,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Checks whether an older version of the tree had this point.
+    #[inline]
     pub(super) fn look(&mut self) {
         if let Some(exit_finder) = &mut self.exit_finder {
             exit_finder.visit(self.tree, self.basic_block, self.step);
@@ -214,6 +224,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Notes the value of the next event.
+    #[inline]
     pub(super) fn note(&mut self, value: Value) {
         let entry = self.open.last().map_or(0, |open| open.entry);
         self.known.push(Some(EventValue::new(value, entry)));
@@ -236,6 +247,7 @@ impl<'a> Walk<'a> {
                 return Err(Box::new(Mismatch::NewPath(at())));
             }
             Extension::FromUnknown { limits, is_full } => {
+                self.exit_finder.iter_mut().for_each(ExitFinder::exit_to);
                 if self.open.is_empty() && self.tree.splits + 1 >= limits.paths {
                     let error = MergeError::TooManyPaths { limit: limits.paths };
                     return Err(Box::new(Mismatch::Limit(error)));
@@ -276,7 +288,7 @@ impl<'a> Walk<'a> {
     pub(super) fn apply(
         &mut self,
         op: Applied,
-        args: &[Value],
+        args: [Value; MAX_ARITY],
         site: impl FnOnce() -> Site,
     ) -> Walked<Value> {
         let data = &self.tree.basic_blocks[self.basic_block];
@@ -288,7 +300,7 @@ impl<'a> Walk<'a> {
             None if data.end == End::Open => {
                 let site = site();
                 self.require_extension(|| place(site))?;
-                let value = self.tree.values.push(Origin::Apply(op, pad(args), site));
+                let value = self.tree.values.push(Origin::Apply(op, args, site));
                 self.push(Step::Value(value));
                 Ok(value)
             }
@@ -296,9 +308,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn is(&self, value: Value, op: Applied, args: &[Value]) -> bool {
+    fn is(&self, value: Value, op: Applied, args: [Value; MAX_ARITY]) -> bool {
         matches!(self.tree.values[value], Origin::Apply(known, all, _)
-            if known == op && all[..op.arity()] == *args)
+            if known == op && all == args)
     }
 
     fn guard(&mut self, event: &Event<'_>) -> Walked {
@@ -307,15 +319,15 @@ impl<'a> Walk<'a> {
         let divergent = || Box::new(Mismatch::Divergent(place(event.site())));
         loop {
             if self.at_open_end() {
-                let condition = self.apply(applied, &args, || event.site())?;
+                let condition = self.apply(applied, args, || event.site())?;
                 self.push(Step::Guard { condition, expect: event.value() != 0.0 });
                 return Ok(());
             }
             let Some(Step::Value(condition)) = self.next_step() else { return Err(divergent()) };
             // An escaped number that differs from the known one takes the other branch of that
             // guard, and is compared with the next known number there.
-            let same = self.is(condition, applied, &args);
-            if !same && !self.escapes_same_value(condition, event.op(), &args) {
+            let same = self.is(condition, applied, args);
+            if !same && !self.escapes_same_value(condition, event.op(), args) {
                 return Err(divergent());
             }
             let outcome = same && event.value() != 0.0;
@@ -352,9 +364,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Tests whether both guard an escape of the same value, with different numbers.
-    fn escapes_same_value(&self, condition: Value, op: Op, args: &[Value]) -> bool {
+    fn escapes_same_value(&self, condition: Value, op: Op, args: [Value; MAX_ARITY]) -> bool {
         matches!(self.tree.values[condition], Origin::Apply(SAME, known, _)
-            if op == Op::Same && args.first() == Some(&known[0]))
+            if op == Op::Same && args[0] == known[0])
     }
 
     /// Enters a region, or the body of a loop.
@@ -404,21 +416,35 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// The operands of a primitive, as those of [`Origin::Apply`].
     #[inline]
-    fn operands(&mut self, event: &Event<'_>) -> Walked<SmallVec<[Value; MAX_ARITY]>> {
-        let mut values = SmallVec::new();
-        for operand in event.operands() {
-            values.push(self.operand(operand, || place(event.site()))?);
-        }
-        Ok(values)
+    fn operands(&mut self, event: &Event<'_>) -> Walked<[Value; MAX_ARITY]> {
+        let at = || place(event.site());
+        let arity = Applied::of(event).arity();
+        let first = self.operand(event.operand(0), at)?;
+        let second = if arity > 1 { self.operand(event.operand(1), at)? } else { first };
+        let third = if arity > 2 { self.operand(event.operand(2), at)? } else { first };
+        Ok([first, second, third])
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn operand(
         &mut self,
         operand: Operand,
         at: impl FnOnce() -> Place,
     ) -> Walked<Value> {
+        match operand {
+            Operand::Event(event) => match self.visible(event as usize) {
+                Some(value) => Ok(value),
+                None => self.other_operand(operand, at),
+            },
+            Operand::Constant(_) => self.other_operand(operand, at),
+        }
+    }
+
+    /// The value of an operand that is not visible, or a constant.
+    #[inline(never)]
+    fn other_operand(&mut self, operand: Operand, at: impl FnOnce() -> Place) -> Walked<Value> {
         match operand {
             Operand::Constant(value) => Ok(self.tree.constant(value.to_bits())),
             Operand::Event(event) => match self.known.get(event as usize) {

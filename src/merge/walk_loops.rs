@@ -25,14 +25,12 @@ pub(super) struct LoopSearch {
 }
 
 impl Walk<'_> {
-    /// Walks along the loop that begins with `event`, the next one, if the tree has a loop here or
+    /// Walks along the loop that begins with `event`, the next one, which is an operation or a
+    /// constant, if the tree has a loop here or
     /// may be extended by one. Returns whether it did.
     ///
     /// If the trace differs from the tree's loop in some iteration, the loop is split there.
     pub(super) fn walk_loop(&mut self, trace: &Trace<'_>, event: &Event<'_>) -> Walked<bool> {
-        if !matches!(event.role(), Role::Apply | Role::Guard | Role::Constant) {
-            return Ok(false);
-        }
         let data = &self.tree.basic_blocks[self.basic_block];
         match data.steps.get(self.step) {
             Some(&Step::Loop(id)) => self.walk_known_loop(trace, event, id),
@@ -307,6 +305,7 @@ impl Walk<'_> {
     }
 
     /// The value of an event, if it is visible here.
+    #[inline]
     pub(super) fn visible(&self, event: usize) -> Option<Value> {
         let known = self.known.get(event)?;
         self.entries[known.entry()].open.then_some(known.value)

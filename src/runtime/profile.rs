@@ -270,21 +270,24 @@ impl Profile {
         self.profiling_inputs.clear();
     }
 
-    /// Records the comparison at which the call of `trace` took a side exit from a kernel.
+    /// Records the comparison at which the call of `trace` took a side exit from a kernel; `found` if
+    /// merging has found it.
     pub(super) fn note_side_exit(
         &mut self,
         trace: &Trace<'_>,
         KernelExit { graph_version, reason }: KernelExit,
+        found: Option<Option<SideExit>>,
     ) {
         let is_current = !self.divergent && graph_version.generation == self.traces.generation();
         if !is_current || matches!(reason, ExitReason::NonFinite) {
             return;
         }
         let path = self.traced_paths.entry(trace.signature).or_default();
-        let side_exit = match &path.side_exit {
-            Some((before, side_exit)) if *before == graph_version => side_exit.clone(),
-            _ => {
-                let side_exit = self.traces.side_exit(trace, graph_version.version);
+        let side_exit = match (&path.side_exit, found) {
+            (Some((before, side_exit)), _) if *before == graph_version => side_exit.clone(),
+            (_, found) => {
+                let find = || self.traces.side_exit(trace, graph_version.version);
+                let side_exit = found.unwrap_or_else(find);
                 path.side_exit = Some((graph_version, side_exit.clone()));
                 side_exit
             }
