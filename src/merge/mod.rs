@@ -11,7 +11,7 @@
 //! Algorithm:
 //!
 //! 1. `walk` goes along a trace, compares it with the tree and appends what is new; `insert`
-//!    commits or rolls back. Two traces share nodes up to the first guard with different
+//!    commits or rolls back. A walk begins the transaction at the first unknown step. Two traces share nodes up to the first guard with different
 //!    outcomes, where the tree branches. Paths join where a region ends (`joins`), if the static
 //!    state is equal there: this is polyvariant partial evaluation (Jones, Gomard and Sestoft).
 //! 2. `walk_loops` appends repetition as one step, `loop_match` compares such a step with a trace,
@@ -22,6 +22,7 @@
 //! 4. `emit` and `emit_loops` make the graph. It is faithful: each event is one node, in order,
 //!    nothing folded or shared.
 //!
+//! `step_bound` tells when the tree has too many steps, without counting them.
 //! `side_exit` finds where a run exits the paths of a kernel, `statistics` counts outcomes,
 //! `state_splits` names the variables whose values multiply paths, `work` tells what merging costs.
 //!
