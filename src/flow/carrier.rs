@@ -4,12 +4,11 @@
 use core::cell::Cell;
 use core::hash::{Hash, Hasher};
 use core::panic::Location;
-use std::hash::DefaultHasher;
 
 use smallvec::SmallVec;
 
 use super::items::{Memory, Remembered};
-use super::state_hash::StateHash;
+use super::state_hash::{StateHash, WordHasher};
 use crate::trace::mark::StaticValue;
 use crate::trace::{CarriedName, Operand, Site, Var, mark};
 
@@ -42,9 +41,11 @@ pub struct Carrier {
     elements: SmallVec<[usize; 4]>,
     /// The opaque variables so far; they are recorded last.
     opaque: SmallVec<[&'static str; 4]>,
-    /// The operands captured so far, by a carrier that captures; `None` if not all are known.
-    captured: Option<Vec<Operand>>,
+    /// The operands captured so far, by a carrier that captures.
+    captured: Vec<Operand>,
     is_capturing: bool,
+    /// True if not all captured operands are known.
+    is_incomplete: bool,
 }
 
 impl Carrier {
@@ -62,14 +63,15 @@ impl Carrier {
             is_item: false,
             elements: SmallVec::new(),
             opaque: SmallVec::new(),
-            captured: None,
+            captured: Vec::new(),
             is_capturing: false,
+            is_incomplete: false,
         }
     }
 
     /// A carrier that captures: it records nothing and replaces nothing.
     pub(super) fn capturing(site: Site) -> Self {
-        Carrier { captured: Some(Vec::new()), is_capturing: true, ..Carrier::new(site, 0) }
+        Carrier { captured: mark::operands(), is_capturing: true, ..Carrier::new(site, 0) }
     }
 
     /// Hands over the identity of the code of a region. `T` is the type of a closure in it: it
@@ -77,7 +79,7 @@ impl Carrier {
     /// a generic function; type names are not unique. Lifetimes have no influence on code.
     #[doc(hidden)]
     pub fn code<T>(&mut self, _: &T) {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = WordHasher::default();
         typeid::of::<T>().hash(&mut hasher);
         self.state(hasher.finish());
     }
@@ -85,36 +87,35 @@ impl Carrier {
     /// Marks the capture as incomplete.
     #[doc(hidden)]
     pub fn incomplete(&mut self) {
-        self.captured = None;
+        self.is_incomplete = true;
     }
 
     /// Tests whether the capture is incomplete already, so that the rest is not needed.
     pub(super) fn is_done(&self) -> bool {
-        self.is_capturing && self.captured.is_none()
+        self.is_capturing && self.is_incomplete
     }
 
     /// Stores the capture, if it is complete.
-    pub(super) fn keep(self) {
-        if let Some(captured) = self.captured {
-            mark::capture(self.state.finish(), &captured);
+    pub(super) fn keep(&mut self) {
+        if !self.is_incomplete {
+            mark::capture(self.state.finish(), core::mem::take(&mut self.captured));
         }
     }
 
     /// Stores the capture for jumps to the ends of these regions, if it is complete.
-    pub(super) fn keep_for(self, targets: &[u32]) {
-        if let Some(captured) = self.captured {
-            mark::capture_for_jumps(self.state.finish(), targets, &captured);
+    pub(super) fn keep_for(&mut self, targets: &[u32]) {
+        if !self.is_incomplete {
+            let captured = core::mem::take(&mut self.captured);
+            mark::capture_for_jumps(self.state.finish(), targets, captured);
         }
     }
 
     /// Captures `var`.
     #[cold]
     fn capture(&mut self, var: Var) {
-        let operand = mark::operand(var);
-        self.captured = self.captured.take().filter(|all| all.len() < MAX_CAPTURED);
-        match (&mut self.captured, operand) {
-            (Some(captured), Some(operand)) => captured.push(operand),
-            _ => self.captured = None,
+        match mark::operand(var) {
+            Some(operand) if self.captured.len() < MAX_CAPTURED => self.captured.push(operand),
+            _ => self.is_incomplete = true,
         }
         self.state.add_traced();
         self.limit_captured_state();
@@ -208,7 +209,7 @@ impl Carrier {
 
     fn limit_captured_state(&mut self) {
         if self.is_capturing && self.state.len() > MAX_WORDS {
-            self.captured = None;
+            self.is_incomplete = true;
         }
     }
 
@@ -250,13 +251,13 @@ impl Carrier {
 
     /// Records the rest. Returns whether all paths join here: all content is known, and there is no
     /// static state in which they may differ.
-    pub(super) fn finish(mut self) -> bool {
+    pub(super) fn finish(&mut self) -> bool {
         self.record_state();
         if self.names_input {
             mark::names_input(self.site);
         }
         let joins = self.opaque.is_empty() && !self.has_state;
-        for name in self.opaque {
+        for name in core::mem::take(&mut self.opaque) {
             mark::opaque(name, self.site);
         }
         joins

@@ -1,5 +1,7 @@
 //! Hashes of static state.
 
+use core::hash::Hasher;
+
 /// A list of words of static state, of which only the number and a hash are kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StateHash {
@@ -24,10 +26,10 @@ impl StateHash {
         self.words += 1;
     }
 
-    /// Adds the position of a traced number among the words. It is hashed, so that no state of the
-    /// user's is like it.
+    /// Adds the position of a traced number among the words. It is scrambled, so that no state of
+    /// the user's is like it.
     pub(super) fn add_traced(&mut self) {
-        self.add(mix(u64::MAX, self.words));
+        self.add(self.words.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xd6e8_feb8_6659_fd93);
     }
 
     /// The word, if it is the only one; otherwise a hash of all.
@@ -43,6 +45,28 @@ impl StateHash {
     /// A hash of the number of words and the words.
     pub(super) fn finish(self) -> u64 {
         mix(self.words, self.hash)
+    }
+}
+
+/// Hashes a type id, which is a hash already.
+#[derive(Debug, Default)]
+pub(super) struct WordHasher(u64);
+
+impl Hasher for WordHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for bytes in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = mix(self.0, word);
     }
 }
 

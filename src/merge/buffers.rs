@@ -2,8 +2,6 @@
 
 use core::ops::Range;
 
-use hashbrown::HashMap;
-
 use super::state_splits::StateSplits;
 use super::tree::{BasicBlock, Instance, Value};
 use crate::entity::Entity;
@@ -13,8 +11,19 @@ use crate::trace::{Role, Site, StateWord, Trace};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EventValue {
     pub(super) value: Value,
+    entry: u32,
+}
+
+impl EventValue {
+    /// A value computed in this region entry.
+    pub(super) fn new(value: Value, entry: usize) -> Self {
+        EventValue { value, entry: entry as u32 }
+    }
+
     /// The number of the region entry in which it was computed.
-    pub(super) entry: usize,
+    pub(super) fn entry(self) -> usize {
+        self.entry as usize
+    }
 }
 
 /// The tree's values for the events so far.
@@ -64,7 +73,11 @@ impl EventValues {
     }
 
     /// The value of this event.
+    #[inline]
     pub(super) fn get(&self, event: usize) -> Option<EventValue> {
+        if self.loops.is_empty() {
+            return self.single.get(event).copied()?;
+        }
         let Some(trace_loop) = self.before(event) else { return self.single.get(event).copied()? };
         match event.checked_sub(trace_loop.end) {
             Some(behind) => self.single.get(trace_loop.single + behind).copied()?,
@@ -144,8 +157,9 @@ pub(super) struct WalkBuffers {
 #[derive(Clone, Debug, Default)]
 pub(super) struct SinglePaths {
     events: Events,
-    /// For each open region the events that began it and its latest iteration; empty between walks.
-    begun: HashMap<u64, (usize, Option<usize>)>,
+    /// For each region, by its id, the events that began it and its latest iteration, while it is
+    /// open.
+    begun: Vec<Option<(usize, Option<usize>)>>,
 }
 
 /// A bit set of events.
@@ -174,14 +188,12 @@ impl Carried {
         self.phis.clear();
         self.opaque = None;
         self.end = index + 1;
-        while let Some(event) = trace.events.get(self.end) {
-            match event.role() {
+        while let Some(role) = trace.events.role(self.end) {
+            match role {
                 Role::Phi => self.phis.push(self.end),
                 Role::Opaque => self.opaque = Some(self.end),
-                _ => match event.state_word() {
-                    Some(word) => self.state.push(word),
-                    None => break,
-                },
+                _ if !role.is_carried() => break,
+                _ => self.state.extend(trace.events.at(self.end).state_word()),
             }
             self.end += 1;
         }
@@ -201,18 +213,21 @@ impl SinglePaths {
         begun.clear();
         for event in trace.events.marks() {
             let index = event.index();
-            let id = event.payload();
+            // Regions are counted.
+            let id = event.payload() as usize;
             match event.role() {
                 Role::Enter => {
-                    begun.insert(id, (index, None));
+                    begun.resize(begun.len().max(id + 1), None);
+                    begun[id] = Some((index, None));
                 }
                 Role::Iterate => {
-                    let Some((_, iteration)) = begun.get_mut(&id) else { continue };
+                    let Some(Some((_, iteration))) = begun.get_mut(id) else { continue };
                     let begun = iteration.replace(index).filter(|_| event.has_single_path());
                     begun.into_iter().for_each(|index| events.insert(index));
                 }
                 Role::Join => {
-                    let Some((region, iteration)) = begun.remove(&id) else { continue };
+                    let begun = begun.get_mut(id).and_then(Option::take);
+                    let Some((region, iteration)) = begun else { continue };
                     if event.has_single_path() {
                         events.insert(region);
                         iteration.into_iter().for_each(|index| events.insert(index));

@@ -2,8 +2,10 @@
 
 use hashbrown::HashSet;
 
+use super::sharing_groups::SharingGroups;
+use super::sharing_plan::Plan;
 use super::tree::{Instance, Tree};
-use super::walk::{Mismatch, Walk};
+use super::walk::{Extension, Mismatch, Walk};
 use super::{
     MergeError, MergeLimits, MergedTraces, UnmergedReason, UnmergedRegion, sharing_plan, work,
 };
@@ -53,21 +55,27 @@ impl Exclusions {
 
 impl MergedTraces {
     /// Adds `trace` to the tree, which is cleared if it was wrong; other changes are noted in
-    /// `changes`. Returns the number of steps on all paths.
+    /// `changes`. If a walk has extended the tree, `extended` is its result.
     pub(super) fn add(
         &mut self,
         trace: &Trace<'_>,
         limits: MergeLimits,
+        mut extended: Option<Result<(), Mismatch>>,
         changes: &mut Changes,
-    ) -> Result<usize, MergeError> {
+    ) -> Result<(), MergeError> {
         for call in trace.calls {
             self.customs.entry(call.custom.id()).or_insert_with(|| call.custom.clone());
         }
         loop {
-            self.tree.work += work::APPEND_EVENT * trace.events.len() as u64;
             let exclusions = changes.exclusions.as_ref().unwrap_or(&self.exclusions);
-            let walked = Walk::new(&mut self.tree, true, &exclusions.merging, &mut self.buffers);
-            let mismatch = match { walked }.run(trace) {
+            let walked = extended.take().unwrap_or_else(|| {
+                self.tree.work += work::APPEND_EVENT * trace.events.len() as u64;
+                self.tree.step_bound.note_trace(trace.events.len());
+                let (tree, buffers) = (&mut self.tree, &mut self.buffers);
+                let mut walk = Walk::new(tree, Extension::Begun, &exclusions.merging, buffers);
+                walk.run(trace).map_err(|mismatch| *mismatch)
+            });
+            let mismatch = match walked {
                 Ok(()) => break,
                 Err(mismatch) => mismatch,
             };
@@ -90,9 +98,10 @@ impl MergedTraces {
                     exclusions.merging.insert(site);
                     changes.unmerged.push(reason);
                 }
-                Mismatch::NewPath { at, .. } | Mismatch::Divergent(at) => {
+                Mismatch::NewPath(at) | Mismatch::Divergent(at) => {
                     return Err(MergeError::Divergent { at });
                 }
+                Mismatch::Limit(error) => return Err(error),
             }
             let cleared = self.tree.cleared(self.version + 1);
             let mut tree = core::mem::replace(&mut self.tree, cleared);
@@ -105,13 +114,11 @@ impl MergedTraces {
         if self.tree.splits >= limits.paths {
             return Err(MergeError::TooManyPaths { limit: limits.paths });
         }
-        let steps = self.tree.steps(true);
-        self.tree.work += work::COUNT_ADDED * self.tree.size() as u64;
-        if steps > limits.nodes {
+        if !self.tree.has_at_most(limits.nodes) {
             self.full = true;
             return Err(MergeError::TooManyNodes { limit: limits.nodes });
         }
-        Ok(steps)
+        Ok(())
     }
 
     /// Restores the tree as it was before a trace was added.
@@ -132,42 +139,54 @@ impl MergedTraces {
         self.share();
     }
 
-    /// Shares paths between instances that were extended, if they stay within the limits. Returns
-    /// whether that may have changed the tree. Sharing that would exceed the allowed work stays
-    /// pending.
-    pub(super) fn share(&mut self) -> bool {
-        let Some(PendingSharing { extended, limits }) = self.pending_sharing.take() else {
-            return false;
-        };
+    /// Shares paths between instances that were extended, if they stay within the limits. Sharing
+    /// that would exceed the allowed work stays pending.
+    pub(super) fn share(&mut self) {
+        let Some(PendingSharing { extended, limits }) = self.pending_sharing.take() else { return };
         // A graph is made after sharing only.
         debug_assert!(self.graph.is_none() && self.compact.is_none());
         if self.exhausted || self.exclusions.all_sharing {
-            return false;
+            return;
         }
-        self.tree.work += work::PLAN_SHARING * self.tree.size() as u64;
-        let plan = sharing_plan::plan(&self.tree, &extended, &self.exclusions.sharing);
-        if plan.is_empty() {
-            return false;
+        self.tree.work += work::PLAN_SHARING * extended.len() as u64;
+        let mut groups = core::mem::take(&mut self.tree.groups);
+        groups.update(&self.tree, &self.exclusions.sharing);
+        let plan = sharing_plan::plan(&groups, &extended);
+        if !plan.is_empty() {
+            self.share_as_planned(&groups, &plan, PendingSharing { extended, limits });
         }
-        self.tree.begin();
-        self.tree.peel_in(plan.instances());
-        let budget = limits.nodes.saturating_sub(self.steps);
-        let suffices = sharing_plan::share(&mut self.tree, &plan, budget);
+        self.tree.groups = groups;
+    }
+
+    /// Shares paths as planned.
+    fn share_as_planned(&mut self, groups: &SharingGroups, plan: &Plan, pending: PendingSharing) {
+        let limits = pending.limits;
+        let mut suffices = self.begin_sharing(groups, plan, limits);
         let is_cut_off = self.tree.work > self.tree.most_work;
+        if !suffices && !is_cut_off {
+            // The number of steps is perhaps less than the bound.
+            self.tree.roll_back();
+            self.tree.count_steps();
+            suffices = self.begin_sharing(groups, plan, limits);
+        }
         self.exhausted = !suffices && !is_cut_off;
         if is_cut_off {
-            self.pending_sharing = Some(PendingSharing { extended, limits });
+            self.pending_sharing = Some(pending);
         }
-        let steps = self.tree.steps(true);
-        self.tree.work += work::COUNT_SHARED * self.tree.size() as u64;
-        if steps <= limits.nodes {
+        if self.tree.has_at_most(limits.nodes) {
             self.tree.commit();
-            self.steps = steps;
         } else {
             self.tree.roll_back();
             self.exhausted = true;
         }
-        true
+    }
+
+    /// Begins a transaction and shares paths in it. Returns whether the limit of steps sufficed.
+    fn begin_sharing(&mut self, groups: &SharingGroups, plan: &Plan, limits: MergeLimits) -> bool {
+        self.tree.begin();
+        self.tree.peel_in(plan.instances(groups));
+        let budget = self.tree.remaining_steps(limits.nodes);
+        sharing_plan::share(&mut self.tree, groups, plan, budget)
     }
 
     /// Clears the tree.
@@ -177,7 +196,7 @@ impl MergedTraces {
         if let Some(exclusions) = changes.exclusions {
             self.exclusions = exclusions;
         }
-        (self.steps, self.walked, self.version, self.pending_sharing) = (0, 0, 0, None);
+        (self.version, self.pending_sharing) = (0, None);
         (self.graph, self.compact) = (None, None);
     }
 }

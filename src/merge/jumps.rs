@@ -138,9 +138,13 @@ impl PathSharing<'_> {
             let values = self.tree.instances[to].exits[new].carried.clone();
             self.tree.set_end(tail, End::Exit { exit, values });
         }
-        let block = self.tree.instances[to].block?;
+        let (block, parent) = (self.tree.instances[to].block?, self.tree.instances[to].parent);
         if let End::Region { tails, .. } = &mut self.tree.basic_blocks[block].end {
             tails.push(tail);
+            let is_another = tails.len() > 1;
+            if is_another && parent.is_none() {
+                self.tree.step_bound.add_path();
+            }
         }
         Some(new)
     }

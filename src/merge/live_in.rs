@@ -3,10 +3,9 @@
 
 use smallvec::SmallVec;
 
-use super::buffers::Carried;
 use super::tree::{Instance, LiveIn, LiveInState, Origin, Value};
-use super::walk::{Mismatch, Walk};
-use crate::trace::{JumpCapture, Operand, StateWord, Trace};
+use super::walk::{Mismatch, Walk, Walked};
+use crate::trace::{EventCaptures, JumpCapture, Operand, StateWord, Trace};
 
 /// The code whose live-in values a capture has.
 #[derive(Clone, Copy)]
@@ -24,9 +23,11 @@ impl Walk<'_> {
         instance: Instance,
         event: usize,
         trace: &Trace<'_>,
-    ) -> Result<(), Mismatch> {
-        let Some((key, captured)) = trace.captured(event) else { return Ok(()) };
-        let jumps = trace.captured_for_jumps(event);
+    ) -> Walked {
+        let Some(captures) = trace.captures_from(&mut self.next_capture, event) else {
+            return Ok(());
+        };
+        let EventCaptures { region: (key, captured), jumps } = captures;
         self.note_operands(instance, key, captured, CaptureScope::Region)?;
         let Some(JumpCapture { key, targets, operands }) = jumps else { return Ok(()) };
         let target = |operand: &Operand| match *operand {
@@ -51,7 +52,10 @@ impl Walk<'_> {
         key: u64,
         operands: &[Operand],
         scope: CaptureScope,
-    ) -> Result<(), Mismatch> {
+    ) -> Walked {
+        if self.is_known(instance, key, operands, scope) {
+            return Ok(());
+        }
         let mut captured = core::mem::take(self.captured);
         captured.clear();
         for &operand in operands {
@@ -66,6 +70,30 @@ impl Walk<'_> {
         result
     }
 
+    /// Tests whether the live-in values of `instance` are known to be these.
+    fn is_known(
+        &self,
+        instance: Instance,
+        key: u64,
+        operands: &[Operand],
+        scope: CaptureScope,
+    ) -> bool {
+        let data = &self.tree.instances[instance];
+        let state = match scope {
+            CaptureScope::Region => &data.live_in,
+            CaptureScope::Jumps => &data.jump_live_in,
+        };
+        let LiveInState::Known(known) = state else { return false };
+        let is_value = |(&value, operand): (&Value, &Operand)| match *operand {
+            Operand::Constant(number) => self.tree.values[value] == Origin::Const(number.to_bits()),
+            Operand::Event(event) => self.visible(event as usize) == Some(value),
+        };
+        known.of.is_none()
+            && known.state[..] == [StateWord::Bits(key)]
+            && known.captured.len() == operands.len()
+            && known.captured.iter().zip(operands).all(is_value)
+    }
+
     /// The instance of the open region with this id.
     fn open_instance(&self, id: u64) -> Option<Instance> {
         let open = self.open.iter().find(|open| open.id == id && !open.is_body);
@@ -74,11 +102,11 @@ impl Walk<'_> {
 
     /// Notes the live-in values of the iteration that has just begun: the values carried to the
     /// loop head determine how the loop continues.
-    pub(super) fn note_head_live_in(&mut self, carried: &Carried) -> Result<(), Mismatch> {
+    pub(super) fn note_head_live_in(&mut self) -> Walked {
         let Some(instance) = self.open.last().map(|open| open.instance) else { return Ok(()) };
         let mut captured = core::mem::take(self.captured);
         captured.clear();
-        for &phi in &carried.phis {
+        for &phi in &self.carried.phis {
             // Other values may have further meanings.
             captured.extend(self.known.get(phi).map(|known| known.value).filter(|&value| {
                 matches!(
@@ -88,11 +116,12 @@ impl Walk<'_> {
             }));
         }
         let mut result = Ok(());
-        if captured.len() == carried.phis.len() {
+        if captured.len() == self.carried.phis.len() {
             let of = self.tree.instances[instance].parent;
             let live_in = Some(&captured[..]);
-            result =
-                self.note_live_in_of(instance, of, &carried.state, live_in, CaptureScope::Region);
+            let state = core::mem::take(&mut self.carried.state);
+            result = self.note_live_in_of(instance, of, &state, live_in, CaptureScope::Region);
+            self.carried.state = state;
         }
         *self.captured = captured;
         result
@@ -107,7 +136,7 @@ impl Walk<'_> {
         state: &[StateWord],
         captured: Option<&[Value]>,
         scope: CaptureScope,
-    ) -> Result<(), Mismatch> {
+    ) -> Walked {
         let data = &self.tree.instances[instance];
         let (site, is_shared) = (data.site, data.is_shared);
         let before = match scope {
@@ -128,7 +157,7 @@ impl Walk<'_> {
                     self.set_live_in(instance, scope, LiveInState::Varying);
                 }
                 if is_shared {
-                    return Err(Mismatch::WrongSharing(site));
+                    return Err(Box::new(Mismatch::WrongSharing(site)));
                 }
             }
         }
@@ -136,10 +165,20 @@ impl Walk<'_> {
     }
 
     fn set_live_in(&mut self, instance: Instance, scope: CaptureScope, live_in: LiveInState) {
+        let bytes = |state: &LiveInState| match state {
+            LiveInState::Known(live_in) => live_in.captured.len() * size_of::<Value>(),
+            LiveInState::Unknown | LiveInState::Varying => 0,
+        };
         let data = &mut self.tree.instances[instance];
-        match scope {
-            CaptureScope::Region => data.live_in = live_in,
-            CaptureScope::Jumps => data.jump_live_in = live_in,
+        let state = match scope {
+            CaptureScope::Region => &mut data.live_in,
+            CaptureScope::Jumps => &mut data.jump_live_in,
+        };
+        let (before, after) = (bytes(state), bytes(&live_in));
+        *state = live_in;
+        if matches!(scope, CaptureScope::Region) {
+            self.tree.groups.note_change(instance);
         }
+        self.tree.instance_bytes = self.tree.instance_bytes + after - before;
     }
 }

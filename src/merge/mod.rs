@@ -11,17 +11,18 @@
 //! Algorithm:
 //!
 //! 1. `walk` goes along a trace, compares it with the tree and appends what is new; `insert`
-//!    commits or rolls back. Two traces share nodes up to the first guard with different
+//!    commits or rolls back. A walk begins the transaction at the first unknown step. Two traces share nodes up to the first guard with different
 //!    outcomes, where the tree branches. Paths join where a region ends (`joins`), if the static
 //!    state is equal there: this is polyvariant partial evaluation (Jones, Gomard and Sestoft).
 //! 2. `walk_loops` appends repetition as one step, `loop_match` compares such a step with a trace,
 //!    `loop_splitting` peels iterations that differ.
 //! 3. `live_in` notes the live-in values of instances. Instances of one region with equal static
-//!    state share their paths (`sharing_plan`, `path_sharing`; `jumps` for exits,
-//!    `specialisation` for constants), when a trace has an unknown path or the graph is asked for.
+//!    state share their paths (`sharing_groups`, `sharing_plan`, `path_sharing`; `jumps` for
+//!    exits, `specialisation` for constants), when a trace has an unknown path or the graph is asked for.
 //! 4. `emit` and `emit_loops` make the graph. It is faithful: each event is one node, in order,
 //!    nothing folded or shared.
 //!
+//! `step_bound` tells when the tree has too many steps, without counting them.
 //! `side_exit` finds where a run exits the paths of a kernel, `statistics` counts outcomes,
 //! `state_splits` names the variables whose values multiply paths, `work` tells what merging costs.
 //!
@@ -41,11 +42,13 @@ mod live_in;
 mod loop_match;
 mod loop_splitting;
 mod path_sharing;
+mod sharing_groups;
 mod sharing_plan;
 mod side_exit;
 mod specialisation;
 mod state_splits;
 mod statistics;
+mod step_bound;
 #[cfg(test)]
 mod tests;
 mod trace_loop;
@@ -68,7 +71,7 @@ use buffers::WalkBuffers;
 use insert::{Changes, Exclusions, PendingSharing};
 use statistics::BranchStatistics;
 use tree::Tree;
-use walk::{Mismatch, Walk};
+use walk::{Extension, Mismatch, Walk};
 
 /// The size limits of a [`MergedTraces`] graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +131,7 @@ pub enum MergeError {
     },
 }
 
+use side_exit::ExitFinder;
 pub use side_exit::SideExit;
 pub use statistics::{Decision, TripCounts};
 
@@ -226,9 +230,6 @@ pub struct MergedTraces {
     tree: Tree,
     /// The number of traces that have changed the tree.
     version: u64,
-    steps: usize,
-    /// The number of steps on paths that traces have taken.
-    walked: usize,
     /// The number of times that the tree was cleared.
     generation: usize,
     unmerged: Vec<UnmergedRegion>,
@@ -256,8 +257,6 @@ impl MergedTraces {
         MergedTraces {
             tree: Tree::new(active, inactive, 0),
             version: 0,
-            steps: 0,
-            walked: 0,
             generation: 0,
             unmerged: Vec::new(),
             exclusions: Exclusions::default(),
@@ -321,7 +320,7 @@ impl MergedTraces {
     /// The number of events of runs along all paths together, inputs included. Counts paths that
     /// traces have taken, not paths shared from other regions.
     pub fn events(&self) -> usize {
-        self.walked + (self.tree.active + self.tree.inactive) * self.paths()
+        self.tree.steps(false) + (self.tree.active + self.tree.inactive) * self.paths()
     }
 
     /// The number of times that the tree was cleared, because a region had to be excluded from
@@ -340,7 +339,7 @@ impl MergedTraces {
     /// of its own. After a region all its paths count as one.
     pub fn steps(&mut self) -> usize {
         self.share_fully();
-        self.steps
+        self.tree.steps(true)
     }
 
     /// The number of paths merged so far: one, and one more for each guard outside regions that was
@@ -362,7 +361,7 @@ impl MergedTraces {
 
     /// The least work of adding the path of a run of `events` events.
     pub(crate) fn work_to_add(&self, events: usize) -> u64 {
-        work::to_add(events, self.tree.size())
+        work::to_add(events)
     }
 
     /// Limits the work of path sharing while traces are merged. The rest is done when the graph is
@@ -414,62 +413,82 @@ impl MergedTraces {
         trace: &Trace<'_>,
         limits: MergeLimits,
     ) -> Result<MergeOutcome, MergeError> {
+        self.merge_with(trace, limits, &mut None)
+    }
+
+    /// [`MergedTraces::merge`] after a side exit from a kernel of an older `version` of this
+    /// generation; returns also the [`MergedTraces::side_exit`], for which the same walk serves.
+    pub fn merge_after_exit(
+        &mut self,
+        trace: &Trace<'_>,
+        limits: MergeLimits,
+        version: u64,
+    ) -> (Result<MergeOutcome, MergeError>, Option<SideExit>) {
+        let mut finder = Some(ExitFinder::new(version));
+        let merged = self.merge_with(trace, limits, &mut finder);
+        // The next calls probably take new paths, too, and the walks along them go further then.
+        if matches!(merged, Ok(MergeOutcome::New { .. })) {
+            self.share();
+        }
+        (merged, finder.and_then(ExitFinder::side_exit))
+    }
+
+    fn merge_with(
+        &mut self,
+        trace: &Trace<'_>,
+        limits: MergeLimits,
+        finder: &mut Option<ExitFinder>,
+    ) -> Result<MergeOutcome, MergeError> {
         self.statistics.count(trace);
-        // Most traces are known, perhaps after pending sharing.
-        let (mut inside, mut must_clear) = (false, false);
+        let (mut must_clear, mut extended) = (false, None);
         let merged = if self.version == 0 {
             MergeOutcome::First
         } else {
-            let mut walked = self.walk(trace);
-            if matches!(walked, Err(Mismatch::NewPath { .. })) && self.share() {
-                walked = self.walk(trace);
-            }
-            match walked {
-                Ok(()) => return Ok(MergeOutcome::Known),
-                Err(Mismatch::NewPath { at, in_region }) => {
-                    inside = in_region;
+            match self.compare(trace, limits, finder) {
+                (Ok(()), None) => return Ok(MergeOutcome::Known),
+                (Err(Mismatch::Limit(error)), _) => return Err(error),
+                (walked, Some(at)) => {
+                    extended = Some(walked);
                     MergeOutcome::New { at }
                 }
-                Err(Mismatch::Divergent(at)) if !self.tree.is_shared => {
+                (Err(Mismatch::Divergent(at)), None) if !self.tree.is_shared => {
                     return Err(MergeError::Divergent { at });
                 }
-                Err(Mismatch::Unmerged(_, unmerged)) => MergeOutcome::New { at: unmerged.at },
+                (Err(Mismatch::Unmerged(_, unmerged)), None) => {
+                    MergeOutcome::New { at: unmerged.at }
+                }
                 // A kernel made of the graph may be wrong, too, so the limits do not matter.
-                Err(Mismatch::Divergent(at)) => {
+                (Err(Mismatch::Divergent(at) | Mismatch::NewPath(at)), None) => {
                     must_clear = true;
                     MergeOutcome::New { at }
                 }
-                Err(Mismatch::WrongSharing(site)) => {
+                (Err(Mismatch::WrongSharing(site)), None) => {
                     must_clear = true;
                     MergeOutcome::New { at: place(site) }
                 }
             }
         };
-        // Limits that can be tested before the tree changes.
-        let is_split = self.version > 0 && !inside && !must_clear;
-        if is_split && self.tree.splits + 1 >= limits.paths {
-            return Err(MergeError::TooManyPaths { limit: limits.paths });
-        }
-        if self.full && !must_clear {
-            return Err(MergeError::TooManyNodes { limit: limits.nodes });
-        }
-        // The trace is added in a transaction.
         let mut changes = Changes::default();
-        self.tree.begin();
-        self.tree.version = self.version + 1;
-        let added = self.add(trace, limits, &mut changes);
-        let steps = match added {
-            Ok(steps) => steps,
-            Err(error) => {
-                self.roll_back(&mut changes);
-                if must_clear && matches!(error, MergeError::TooManyNodes { .. }) {
-                    self.clear(changes);
-                }
-                return Err(error);
+        if extended.is_none() {
+            // Limits that can be tested before the tree changes.
+            let is_split = self.version > 0 && !must_clear;
+            if is_split && self.tree.splits + 1 >= limits.paths {
+                return Err(MergeError::TooManyPaths { limit: limits.paths });
             }
-        };
+            if self.full && !must_clear {
+                return Err(MergeError::TooManyNodes { limit: limits.nodes });
+            }
+            self.tree.begin();
+            self.tree.version = self.version + 1;
+        }
+        if let Err(error) = self.add(trace, limits, extended, &mut changes) {
+            self.roll_back(&mut changes);
+            if must_clear && matches!(error, MergeError::TooManyNodes { .. }) {
+                self.clear(changes);
+            }
+            return Err(error);
+        }
         self.tree.commit();
-        (self.steps, self.walked) = (steps, self.tree.steps(false));
         self.generation += changes.clears;
         if let Some(exclusions) = changes.exclusions {
             self.exclusions = exclusions;
@@ -486,13 +505,47 @@ impl MergedTraces {
         Ok(merged)
     }
 
-    /// Walks along a trace that may be known, without extending the tree.
+    /// Walks along a trace that may be known, perhaps after pending sharing. Where its path is new,
+    /// a transaction begins, and the tree is extended; returns also the place.
     ///
-    /// Most traces add nothing; so changes are logged only for the others. The walk may split a
-    /// loop, which does not change the meaning of the tree.
-    fn walk(&mut self, trace: &Trace<'_>) -> Result<(), Mismatch> {
+    /// Most traces add nothing; so changes are logged only for the others. The walk before the
+    /// transaction may split a loop, which does not change the meaning of the tree.
+    fn compare(
+        &mut self,
+        trace: &Trace<'_>,
+        limits: MergeLimits,
+        finder: &mut Option<ExitFinder>,
+    ) -> (Result<(), Mismatch>, Option<Place>) {
+        if self.pending_sharing.is_some() {
+            let walked = self.walk(trace, Extension::Never, finder);
+            if !matches!(walked.0, Err(Mismatch::NewPath(_))) {
+                return walked;
+            }
+            self.share();
+        }
+        self.walk(trace, Extension::FromUnknown { limits, is_full: self.full }, finder)
+    }
+
+    fn walk(
+        &mut self,
+        trace: &Trace<'_>,
+        extension: Extension,
+        finder: &mut Option<ExitFinder>,
+    ) -> (Result<(), Mismatch>, Option<Place>) {
         self.tree.work += work::COMPARE_EVENT * trace.events.len() as u64;
-        Walk::new(&mut self.tree, false, &self.exclusions.merging, &mut self.buffers).run(trace)
+        self.tree.step_bound.note_trace(trace.events.len());
+        let merging = &self.exclusions.merging;
+        let mut walk = Walk::new(&mut self.tree, extension, merging, &mut self.buffers);
+        walk.exit_finder = finder.as_ref().map(ExitFinder::restarted);
+        let walked = walk.run(trace).map_err(|mismatch| *mismatch);
+        *finder = walk.exit_finder.take();
+        if walked.is_err() {
+            finder.iter_mut().for_each(ExitFinder::exit_to);
+        }
+        let new_path = walk.new_path.take();
+        let appended = new_path.as_ref().map_or(0, |path| trace.events.len() - path.event);
+        self.tree.work += work::APPEND_EVENT * appended as u64;
+        (walked, new_path.map(|path| path.at))
     }
 }
 

@@ -375,7 +375,7 @@ impl PathSharing<'_> {
         let has_budget = matches!(step, Step::Guard { .. }) || self.spend();
         if has_budget {
             self.tree.note_extension(to.basic_block);
-            self.tree.push_step(to.basic_block, step);
+            self.tree.push_step(to.basic_block, step, true);
             self.is_changed = true;
         }
         has_budget

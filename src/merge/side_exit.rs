@@ -4,8 +4,8 @@
 //! created it; a walk along the run finds the first block that is younger than the kernel.
 
 use super::tree::{BasicBlock, Tree};
-use super::walk::Walk;
-use super::{MergedTraces, place, work};
+use super::walk::Extension;
+use super::{MergedTraces, place};
 use crate::op::Op;
 use crate::ssa::Place;
 use crate::trace::{Event, Site, Trace};
@@ -36,6 +36,17 @@ pub(super) struct ExitFinder {
 impl ExitFinder {
     pub(super) fn new(version: u64) -> ExitFinder {
         ExitFinder { version, last: None, found: false }
+    }
+
+    /// For another walk.
+    pub(super) fn restarted(&self) -> ExitFinder {
+        ExitFinder::new(self.version)
+    }
+
+    /// The side exit, if the walk found one.
+    pub(super) fn side_exit(self) -> Option<SideExit> {
+        let (site, op, held) = self.last.filter(|_| self.found)?;
+        Some(SideExit { at: place(site), op, held })
     }
 
     /// Notes the outcome of a comparison.
@@ -85,14 +96,9 @@ impl MergedTraces {
     /// ```
     pub fn side_exit(&mut self, trace: &Trace<'_>, version: u64) -> Option<SideExit> {
         self.share();
-        self.tree.work += work::COMPARE_EVENT * trace.events.len() as u64;
-        let merging = &self.exclusions.merging;
-        let mut walk = Walk::new(&mut self.tree, false, merging, &mut self.buffers);
-        walk.exit_finder = Some(ExitFinder::new(version));
+        let mut finder = Some(ExitFinder::new(version));
         // If the walk fails, the tree does not know the continuation.
-        let is_stopped = walk.run(trace).is_err();
-        let ExitFinder { last, found, .. } = walk.exit_finder?;
-        let (site, op, held) = last.filter(|_| found || is_stopped)?;
-        Some(SideExit { at: place(site), op, held })
+        let _ = self.walk(trace, Extension::Never, &mut finder);
+        finder.and_then(ExitFinder::side_exit)
     }
 }

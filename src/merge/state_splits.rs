@@ -6,7 +6,6 @@
 
 use hashbrown::HashMap;
 
-use super::buffers::Carried;
 use super::tree::{Exit, Instance, State, Target};
 use super::walk::Walk;
 use super::{UnmergedReason, UnmergedRegion, place};
@@ -51,15 +50,14 @@ impl Walk<'_> {
         &mut self,
         (instance, region): (Instance, Site),
         to: Target,
-        carried: &Carried,
         trace: &Trace<'_>,
     ) {
         if self.splits.is_split {
             return;
         }
         let exits = self.tree.instances[instance].exits.iter();
-        let Some(word) = differing_word(exits, to, &carried.state) else { return };
-        let events = self.known.len()..carried.end;
+        let Some(word) = differing_word(exits, to, &self.carried.state) else { return };
+        let events = self.known.len()..self.carried.end;
         let mut words = events.filter(|&event| trace.events.at(event).state_word().is_some());
         if let Some(variable) = words.nth(word).and_then(|event| trace.variable_of_state(event))
             && !variable.name.is_empty()

@@ -43,10 +43,20 @@ pub struct TripCounts {
 /// Decisions and loops by place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BranchStatistics {
-    decisions: HashMap<(Site, Op), Decision>,
-    loops: HashMap<Site, TripCounts>,
-    /// The site and the iterations of each open loop; kept for its memory.
-    open_loops: HashMap<u64, (Site, u64)>,
+    decisions: HashMap<(SiteAddress, Op), Decision>,
+    loops: HashMap<SiteAddress, TripCounts>,
+    /// The site and the iterations of each loop, by the id of its region; kept for its memory.
+    open_loops: Vec<Option<(Site, u64)>>,
+}
+
+/// A site by its address, which is hashed faster. Equal sites may have several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SiteAddress(usize);
+
+impl SiteAddress {
+    fn of(site: Site) -> Self {
+        SiteAddress(core::ptr::from_ref(site).addr())
+    }
 }
 
 impl BranchStatistics {
@@ -55,14 +65,15 @@ impl BranchStatistics {
         for event in trace.events.guards_and_iterations() {
             match event.role() {
                 Role::Guard => {
-                    let mut operands = event.operands().map(|operand| match operand {
+                    // A guard has two operands.
+                    let [left, right] = [0, 1].map(|number| match event.operand(number) {
                         Operand::Constant(value) => value,
                         Operand::Event(index) => trace.events.at(index as usize).value(),
                     });
-                    let (left, right) = (operands.next(), operands.next());
-                    let distance = left.zip(right).map(|(left, right)| (left - right).abs());
+                    let distance = (left - right).abs();
                     let (site, op) = (event.site(), event.op());
-                    let decision = self.decisions.entry((site, op)).or_insert_with(|| Decision {
+                    let key = (SiteAddress::of(site), op);
+                    let decision = self.decisions.entry(key).or_insert_with(|| Decision {
                         at: place(site),
                         op,
                         held: 0,
@@ -75,19 +86,23 @@ impl BranchStatistics {
                         decision.failed += 1;
                     }
                     // `min` ignores NaN.
-                    decision.margin = decision.margin.min(distance.unwrap_or(f64::NAN));
+                    decision.margin = decision.margin.min(distance);
                 }
                 Role::Iterate => {
-                    let entry = self.open_loops.entry(event.payload());
-                    entry.or_insert((event.site(), 0)).1 += 1;
+                    // Regions are counted.
+                    let id = event.payload() as usize;
+                    if self.open_loops.len() <= id {
+                        self.open_loops.resize(id + 1, None);
+                    }
+                    self.open_loops[id].get_or_insert_with(|| (event.site(), 0)).1 += 1;
                 }
                 _ => {}
             }
         }
         // The counts do not depend on the order.
-        for (_, (site, iterations)) in self.open_loops.drain() {
+        for (site, iterations) in self.open_loops.drain(..).flatten() {
             let new = || TripCounts { at: place(site), entered: 0, fewest: u64::MAX, most: 0 };
-            let trips = self.loops.entry(site).or_insert_with(new);
+            let trips = self.loops.entry(SiteAddress::of(site)).or_insert_with(new);
             trips.entered += 1;
             trips.fewest = trips.fewest.min(iterations);
             trips.most = trips.most.max(iterations);
@@ -98,6 +113,15 @@ impl BranchStatistics {
     pub(super) fn decisions(&self) -> Vec<Decision> {
         let mut all: Vec<Decision> = self.decisions.values().cloned().collect();
         all.sort_by(|a, b| by_place(&a.at, &b.at).then(a.op.cmp(&b.op)));
+        all.dedup_by(|other, one| {
+            let is_same = one.at == other.at && one.op == other.op;
+            if is_same {
+                one.held += other.held;
+                one.failed += other.failed;
+                one.margin = one.margin.min(other.margin);
+            }
+            is_same
+        });
         all
     }
 
@@ -105,6 +129,15 @@ impl BranchStatistics {
     pub(super) fn loops(&self) -> Vec<TripCounts> {
         let mut all: Vec<TripCounts> = self.loops.values().cloned().collect();
         all.sort_by(|a, b| by_place(&a.at, &b.at));
+        all.dedup_by(|other, one| {
+            let is_same = one.at == other.at;
+            if is_same {
+                one.entered += other.entered;
+                one.fewest = one.fewest.min(other.fewest);
+                one.most = one.most.max(other.most);
+            }
+            is_same
+        });
         all
     }
 }

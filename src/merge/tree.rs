@@ -8,10 +8,12 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use super::sharing_groups::SharingGroups;
+use super::step_bound::StepBound;
 use super::trace_loop::{TraceLoop, TraceLoopId};
 use super::undo_log::UndoLog;
 use super::values::Values;
-use crate::entity::{Entity, PrimaryMap, entity};
+use crate::entity::{Entity, entity};
 use crate::op::{MAX_ARITY, Op};
 use crate::trace::{Event, LoopThreshold, Role, Site, StateWord};
 
@@ -115,7 +117,7 @@ pub(super) struct BasicBlockData {
     pub(super) extension: Option<(u64, usize)>,
     pub(super) steps: Vec<Step>,
     /// The number of steps, those in loops counted once for each iteration.
-    weight: usize,
+    pub(super) weight: usize,
     pub(super) end: End,
 }
 
@@ -220,8 +222,14 @@ pub(super) struct Tree {
     pub(super) basic_blocks: UndoLog<BasicBlock, BasicBlockData>,
     pub(super) instances: UndoLog<Instance, InstanceData>,
     constants: HashMap<u64, Value>,
+    /// The instances that share paths.
+    pub(super) groups: SharingGroups,
     /// The number of guards outside regions that were seen with both outcomes.
     pub(super) splits: usize,
+    /// The bound on the number of steps on all paths.
+    pub(super) step_bound: StepBound,
+    /// The bytes of exits and of live-in values.
+    pub(super) instance_bytes: usize,
     /// True if paths were copied between instances.
     pub(super) is_shared: bool,
     /// The version under construction, or the latest one.
@@ -244,6 +252,8 @@ pub(super) struct Tree {
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
     splits: usize,
+    step_bound: StepBound,
+    instance_bytes: usize,
     is_shared: bool,
     version: u64,
 }
@@ -257,7 +267,10 @@ impl Tree {
             basic_blocks: UndoLog::new(),
             instances: UndoLog::new(),
             constants: HashMap::new(),
+            groups: SharingGroups::default(),
             splits: 0,
+            step_bound: StepBound::default(),
+            instance_bytes: 0,
             is_shared: false,
             version,
             active,
@@ -274,8 +287,8 @@ impl Tree {
 
     /// Begins a transaction.
     pub(super) fn begin(&mut self) {
-        let Tree { splits, is_shared, version, .. } = *self;
-        self.before = Before { splits, is_shared, version };
+        let Tree { splits, step_bound, instance_bytes, is_shared, version, .. } = *self;
+        self.before = Before { splits, step_bound, instance_bytes, is_shared, version };
         self.values.begin();
         self.loops.begin();
         self.basic_blocks.begin();
@@ -301,8 +314,10 @@ impl Tree {
         self.loops.roll_back();
         self.basic_blocks.roll_back();
         self.instances.roll_back();
-        let Before { splits, is_shared, version } = self.before;
-        (self.splits, self.is_shared, self.version) = (splits, is_shared, version);
+        self.groups.note_roll_back();
+        let Before { splits, step_bound, instance_bytes, is_shared, version } = self.before;
+        (self.splits, self.step_bound, self.instance_bytes) = (splits, step_bound, instance_bytes);
+        (self.is_shared, self.version) = (is_shared, version);
     }
 
     /// An empty tree with as many inputs, for this version.
@@ -326,19 +341,8 @@ impl Tree {
     pub(super) fn bytes(&self) -> usize {
         let values = self.values.origins().len() * (size_of::<Origin>() + size_of::<Step>());
         let basic_blocks = self.basic_blocks.len() * size_of::<BasicBlockData>();
-        let live_in = |state: &LiveInState| match state {
-            LiveInState::Known(live_in) => live_in.captured.len() * size_of::<Value>(),
-            LiveInState::Unknown | LiveInState::Varying => 0,
-        };
-        let instance = |data: &InstanceData| {
-            let exits = data
-                .exits
-                .iter()
-                .map(|exit| size_of::<Exit>() + exit.carried.len() * size_of::<Value>());
-            let live_ins = live_in(&data.live_in) + live_in(&data.jump_live_in);
-            size_of::<InstanceData>() + exits.sum::<usize>() + live_ins
-        };
-        values + basic_blocks + self.instances.values().map(instance).sum::<usize>()
+        let instances = self.instances.len() * size_of::<InstanceData>();
+        values + basic_blocks + instances + self.instance_bytes
     }
 
     pub(super) fn root(&self) -> BasicBlock {
@@ -365,9 +369,10 @@ impl Tree {
         }
     }
 
-    /// Appends a step to `basic_block`.
-    pub(super) fn push_step(&mut self, basic_block: BasicBlock, step: Step) {
+    /// Appends a step to `basic_block`, which is inside a region or not.
+    pub(super) fn push_step(&mut self, basic_block: BasicBlock, step: Step, in_region: bool) {
         let weight = self.weight(&step);
+        self.step_bound.add_steps(weight, in_region);
         let data = &mut self.basic_blocks[basic_block];
         data.weight = data.weight.saturating_add(weight);
         data.steps.push(step);
@@ -459,6 +464,7 @@ impl Tree {
     }
 
     pub(super) fn new_exit(&mut self, instance: Instance, key: ExitKey) -> usize {
+        self.instance_bytes += size_of::<Exit>() + key.carried * size_of::<Value>();
         let carried = (0..key.carried).map(|_| self.values.push(Origin::Carried)).collect();
         let exits = &mut self.instances[instance].exits;
         exits.push(Exit { key, carried });
@@ -520,58 +526,5 @@ impl Tree {
         let weights = self.basic_blocks.values().map(|basic_block| basic_block.weight);
         self.loops.values().any(|trace_loop| trace_loop.times > 0 && trace_loop.is_split_off)
             && weights.fold(0, usize::saturating_add) <= self.peel_limit
-    }
-
-    /// The number of steps on all paths through the function together, where a region counts once
-    /// for each path through it. Counts `all` paths, or only those taken by traces.
-    pub(super) fn steps(&self, all: bool) -> usize {
-        // The blocks to visit with the number of steps above them. A region is summed by itself,
-        // because its paths join.
-        let mut inner: PrimaryMap<Instance, usize> = PrimaryMap::filled(0, self.instances.len());
-        // Inner instances are younger, so their sums are known first.
-        let instances: Vec<Instance> = self.instances.keys().collect();
-        for &instance in instances.iter().rev() {
-            inner[instance] = self.sum(self.instances[instance].root, &inner, false, all);
-        }
-        self.sum(self.root(), &inner, true, all)
-    }
-
-    /// The number of steps in the tree of `root`: of each block once, or along each path.
-    fn sum(
-        &self,
-        root: BasicBlock,
-        inner: &PrimaryMap<Instance, usize>,
-        per_path: bool,
-        all: bool,
-    ) -> usize {
-        let (mut total, mut pending) = (0usize, vec![(root, 0usize)]);
-        while let Some((basic_block, above)) = pending.pop() {
-            let data = &self.basic_blocks[basic_block];
-            if !all && !data.is_walked {
-                continue;
-            }
-            let own = data.weight;
-            let below = if per_path { above.saturating_add(own) } else { 0 };
-            if !per_path {
-                total = total.saturating_add(own);
-            }
-            match &data.end {
-                End::Branch { then, otherwise, .. } => {
-                    pending.extend([(*then, below), (*otherwise, below)]);
-                }
-                End::Region { instance, tails } => {
-                    let inner = inner[*instance];
-                    let below = if per_path { below.saturating_add(inner) } else { 0 };
-                    if !per_path {
-                        total = total.saturating_add(inner);
-                    }
-                    pending.extend(tails.iter().map(|&tail| (tail, below)));
-                }
-                End::Return(_) | End::Exit { .. } | End::Open => {
-                    total = total.saturating_add(below);
-                }
-            }
-        }
-        total
     }
 }

@@ -18,7 +18,7 @@ use super::side_exit::ExitFinder;
 use super::state_splits::StateSplits;
 use super::tree::{Applied, BasicBlock, End, Instance, Origin, SAME, Step, Tree, Value};
 use super::walk_loops::LoopSearch;
-use super::{UnmergedReason, UnmergedRegion, place, unknown_place};
+use super::{MergeError, MergeLimits, UnmergedReason, UnmergedRegion, place, unknown_place};
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::Place;
 use crate::trace::{Event, Operand, Role, Site, Trace};
@@ -26,24 +26,45 @@ use crate::trace::{Event, Operand, Role, Site, Trace};
 /// A reason why a walk ended early: the trace does not match the tree.
 pub(super) enum Mismatch {
     /// The path is not in the tree, which must not be extended.
-    NewPath {
-        at: Place,
-        /// True if it begins inside a region, whose paths join.
-        in_region: bool,
-    },
+    NewPath(Place),
     /// The trace differs from the tree without a guard in between.
     Divergent(Place),
     /// The region cannot be merged.
     Unmerged(Site, UnmergedRegion),
     /// Paths copied from or to this region may be wrong.
     WrongSharing(Site),
+    /// The path is not in the tree, which has reached a limit.
+    Limit(MergeError),
+}
+
+/// The result of a part of a walk. It is small, because the walk goes on after most events.
+pub(super) type Walked<T = ()> = Result<T, Box<Mismatch>>;
+
+/// The extension of the tree by a walk.
+#[derive(Clone, Copy)]
+pub(super) enum Extension {
+    /// The tree must not be extended.
+    Never,
+    /// A transaction begins at the first unknown step, unless there are as many paths as these
+    /// limits allow, or the tree is full.
+    FromUnknown { limits: MergeLimits, is_full: bool },
+    /// The tree may be extended in a transaction that has begun.
+    Begun,
+}
+
+/// The point from which on the path of a walk is new.
+pub(super) struct NewPath {
+    pub(super) at: Place,
+    /// The number of events before it.
+    pub(super) event: usize,
 }
 
 /// A walk along one trace.
 pub(super) struct Walk<'a> {
     pub(super) tree: &'a mut Tree,
-    /// True if the tree may be extended.
-    pub(super) may_extend: bool,
+    pub(super) extension: Extension,
+    /// The point at which the walk began a transaction.
+    pub(super) new_path: Option<NewPath>,
     /// Regions that are not merged: their marks are ignored.
     pub(super) unmerged: &'a HashSet<Site>,
     pub(super) known: &'a mut EventValues,
@@ -61,12 +82,14 @@ pub(super) struct Walk<'a> {
     /// The search for the side exit from an older version, if asked for.
     pub(super) exit_finder: Option<ExitFinder>,
     pub(super) loop_search: LoopSearch,
+    /// The index of the next capture of the trace.
+    pub(super) next_capture: usize,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(
         tree: &'a mut Tree,
-        may_extend: bool,
+        extension: Extension,
         unmerged: &'a HashSet<Site>,
         buffers: &'a mut WalkBuffers,
     ) -> Self {
@@ -93,7 +116,8 @@ impl<'a> Walk<'a> {
         let (step, exit_finder, loop_search) = (0, None, LoopSearch::default());
         Walk {
             tree,
-            may_extend,
+            extension,
+            new_path: None,
             unmerged,
             known,
             entries,
@@ -108,17 +132,21 @@ impl<'a> Walk<'a> {
             step,
             exit_finder,
             loop_search,
+            next_capture: 0,
         }
     }
 
     /// Walks along the whole trace.
-    pub(super) fn run(&mut self, trace: &Trace<'_>) -> Result<(), Mismatch> {
+    pub(super) fn run(&mut self, trace: &Trace<'_>) -> Walked {
         self.single_path.find(trace);
         while let Some(event) = trace.events.get(self.known.len()) {
-            if self.walk_loop(trace, &event)? {
+            let role = event.role();
+            if matches!(role, Role::Apply | Role::Guard | Role::Constant)
+                && self.walk_loop(trace, &event)?
+            {
                 continue;
             }
-            match event.role() {
+            match role {
                 Role::ActiveInput | Role::InactiveInput => {
                     let value = self.tree.input(self.known.len());
                     self.note(value);
@@ -129,7 +157,7 @@ impl<'a> Walk<'a> {
                 }
                 Role::Apply | Role::Argument | Role::Output => {
                     let args = self.operands(&event)?;
-                    let value = self.apply(Applied::of(&event), &args, event.site())?;
+                    let value = self.apply(Applied::of(&event), args, || event.site())?;
                     self.note(value);
                 }
                 Role::Guard => {
@@ -138,7 +166,7 @@ impl<'a> Walk<'a> {
                 }
                 Role::Enter => {
                     let index = self.known.len();
-                    if !self.unmerged.contains(&event.site()) {
+                    if !self.is_unmerged(|| event.site()) {
                         match self.single_path.contains(index) {
                             false => self.enter(event.payload(), false, index, trace)?,
                             true => self.pass_single_path(event.site())?,
@@ -155,7 +183,13 @@ impl<'a> Walk<'a> {
         self.finish(trace)
     }
 
-    fn finish(&mut self, trace: &Trace<'_>) -> Result<(), Mismatch> {
+    /// Tests whether the region at this site is not merged.
+    #[inline]
+    pub(super) fn is_unmerged(&self, site: impl FnOnce() -> Site) -> bool {
+        !self.unmerged.is_empty() && self.unmerged.contains(&site())
+    }
+
+    fn finish(&mut self, trace: &Trace<'_>) -> Walked {
         let at = || trace.events.last().map_or_else(unknown_place, |event| place(event.site()));
         if let Some(open) = self.open.first() {
             return Err(unmerge(self.entries[open.entry].site, UnmergedReason::EndsInside));
@@ -169,7 +203,7 @@ impl<'a> Walk<'a> {
                 self.tree.set_end(self.basic_block, End::Return(output));
                 Ok(())
             }
-            _ => Err(Mismatch::Divergent(at())),
+            _ => Err(Box::new(Mismatch::Divergent(at()))),
         }
     }
 
@@ -182,6 +216,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Checks whether an older version of the tree had this point.
+    #[inline]
     pub(super) fn look(&mut self) {
         if let Some(exit_finder) = &mut self.exit_finder {
             exit_finder.visit(self.tree, self.basic_block, self.step);
@@ -189,9 +224,10 @@ impl<'a> Walk<'a> {
     }
 
     /// Notes the value of the next event.
+    #[inline]
     pub(super) fn note(&mut self, value: Value) {
         let entry = self.open.last().map_or(0, |open| open.entry);
-        self.known.push(Some(EventValue { value, entry }));
+        self.known.push(Some(EventValue::new(value, entry)));
     }
 
     /// Tests whether all steps of the basic block have been walked.
@@ -204,10 +240,28 @@ impl<'a> Walk<'a> {
         self.at_end() && self.tree.basic_blocks[self.basic_block].end == End::Open
     }
 
-    pub(super) fn require_extension(&mut self, at: impl FnOnce() -> Place) -> Result<(), Mismatch> {
-        if !self.may_extend {
-            self.exit_finder.iter_mut().for_each(ExitFinder::exit_to);
-            return Err(Mismatch::NewPath { at: at(), in_region: !self.open.is_empty() });
+    pub(super) fn require_extension(&mut self, at: impl FnOnce() -> Place) -> Walked {
+        match self.extension {
+            Extension::Never => {
+                self.exit_finder.iter_mut().for_each(ExitFinder::exit_to);
+                return Err(Box::new(Mismatch::NewPath(at())));
+            }
+            Extension::FromUnknown { limits, is_full } => {
+                self.exit_finder.iter_mut().for_each(ExitFinder::exit_to);
+                if self.open.is_empty() && self.tree.splits + 1 >= limits.paths {
+                    let error = MergeError::TooManyPaths { limit: limits.paths };
+                    return Err(Box::new(Mismatch::Limit(error)));
+                }
+                if is_full {
+                    let error = MergeError::TooManyNodes { limit: limits.nodes };
+                    return Err(Box::new(Mismatch::Limit(error)));
+                }
+                self.tree.begin();
+                self.tree.version += 1;
+                self.extension = Extension::Begun;
+                self.new_path = Some(NewPath { at: at(), event: self.known.len() });
+            }
+            Extension::Begun => {}
         }
         if self.at_open_end() {
             self.tree.note_extension(self.basic_block);
@@ -226,7 +280,7 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn push(&mut self, step: Step) {
-        self.tree.push_step(self.basic_block, step);
+        self.tree.push_step(self.basic_block, step, !self.open.is_empty());
         self.step += 1;
     }
 
@@ -234,41 +288,46 @@ impl<'a> Walk<'a> {
     pub(super) fn apply(
         &mut self,
         op: Applied,
-        args: &[Value],
-        site: Site,
-    ) -> Result<Value, Mismatch> {
-        if self.at_open_end() {
-            self.require_extension(|| place(site))?;
-            let value = self.tree.values.push(Origin::Apply(op, pad(args), site));
-            self.push(Step::Value(value));
-            return Ok(value);
-        }
-        match self.next_step() {
-            Some(Step::Value(value)) if self.is(value, op, args) => Ok(value),
-            _ => Err(Mismatch::Divergent(place(site))),
+        args: [Value; MAX_ARITY],
+        site: impl FnOnce() -> Site,
+    ) -> Walked<Value> {
+        let data = &self.tree.basic_blocks[self.basic_block];
+        match data.steps.get(self.step) {
+            Some(&Step::Value(value)) if self.is(value, op, args) => {
+                self.step += 1;
+                Ok(value)
+            }
+            None if data.end == End::Open => {
+                let site = site();
+                self.require_extension(|| place(site))?;
+                let value = self.tree.values.push(Origin::Apply(op, args, site));
+                self.push(Step::Value(value));
+                Ok(value)
+            }
+            _ => Err(Box::new(Mismatch::Divergent(place(site())))),
         }
     }
 
-    fn is(&self, value: Value, op: Applied, args: &[Value]) -> bool {
+    fn is(&self, value: Value, op: Applied, args: [Value; MAX_ARITY]) -> bool {
         matches!(self.tree.values[value], Origin::Apply(known, all, _)
-            if known == op && all[..op.arity()] == *args)
+            if known == op && all == args)
     }
 
-    fn guard(&mut self, event: &Event<'_>) -> Result<(), Mismatch> {
+    fn guard(&mut self, event: &Event<'_>) -> Walked {
         let args = self.operands(event)?;
         let applied = Applied::Primitive(event.op());
-        let divergent = || Mismatch::Divergent(place(event.site()));
+        let divergent = || Box::new(Mismatch::Divergent(place(event.site())));
         loop {
             if self.at_open_end() {
-                let condition = self.apply(applied, &args, event.site())?;
+                let condition = self.apply(applied, args, || event.site())?;
                 self.push(Step::Guard { condition, expect: event.value() != 0.0 });
                 return Ok(());
             }
             let Some(Step::Value(condition)) = self.next_step() else { return Err(divergent()) };
             // An escaped number that differs from the known one takes the other branch of that
             // guard, and is compared with the next known number there.
-            let same = self.is(condition, applied, &args);
-            if !same && !self.escapes_same_value(condition, event.op(), &args) {
+            let same = self.is(condition, applied, args);
+            if !same && !self.escapes_same_value(condition, event.op(), args) {
                 return Err(divergent());
             }
             let outcome = same && event.value() != 0.0;
@@ -283,7 +342,10 @@ impl<'a> Walk<'a> {
                         self.step += 1;
                     } else {
                         self.require_extension(|| place(event.site()))?;
-                        self.tree.splits += usize::from(self.open.is_empty());
+                        if self.open.is_empty() {
+                            self.tree.splits += 1;
+                            self.tree.step_bound.add_path();
+                        }
                         let new = self.tree.split(self.basic_block, self.step, outcome);
                         self.go(new);
                     }
@@ -302,9 +364,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Tests whether both guard an escape of the same value, with different numbers.
-    fn escapes_same_value(&self, condition: Value, op: Op, args: &[Value]) -> bool {
+    fn escapes_same_value(&self, condition: Value, op: Op, args: [Value; MAX_ARITY]) -> bool {
         matches!(self.tree.values[condition], Origin::Apply(SAME, known, _)
-            if op == Op::Same && args.first() == Some(&known[0]))
+            if op == Op::Same && args[0] == known[0])
     }
 
     /// Enters a region, or the body of a loop.
@@ -314,7 +376,7 @@ impl<'a> Walk<'a> {
         is_body: bool,
         event: usize,
         trace: &Trace<'_>,
-    ) -> Result<(), Mismatch> {
+    ) -> Walked {
         let (block, site) = (self.basic_block, trace.events.at(event).site());
         let instance = if self.at_open_end() {
             self.require_extension(|| place(site))?;
@@ -325,7 +387,7 @@ impl<'a> Walk<'a> {
         } else {
             match self.tree.basic_blocks[block].end {
                 End::Region { instance, .. }
-                    if self.at_end() && self.tree.instances[instance].site == site =>
+                    if self.at_end() && is_same_site(self.tree.instances[instance].site, site) =>
                 {
                     instance
                 }
@@ -343,10 +405,10 @@ impl<'a> Walk<'a> {
     }
 
     /// Enters a region with a single path, which leaves no trace in the tree.
-    pub(super) fn pass_single_path(&mut self, site: Site) -> Result<(), Mismatch> {
+    pub(super) fn pass_single_path(&mut self, site: Site) -> Walked {
         match self.tree.basic_blocks[self.basic_block].end {
             End::Region { instance, .. }
-                if self.at_end() && self.tree.instances[instance].site == site =>
+                if self.at_end() && is_same_site(self.tree.instances[instance].site, site) =>
             {
                 Err(unmerge(site, UnmergedReason::DependsOnContext))
             }
@@ -354,35 +416,57 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn operands(&mut self, event: &Event<'_>) -> Result<SmallVec<[Value; MAX_ARITY]>, Mismatch> {
-        let mut values = SmallVec::new();
-        for operand in event.operands() {
-            values.push(self.operand(operand, || place(event.site()))?);
-        }
-        Ok(values)
+    /// The operands of a primitive, as those of [`Origin::Apply`].
+    #[inline]
+    fn operands(&mut self, event: &Event<'_>) -> Walked<[Value; MAX_ARITY]> {
+        let at = || place(event.site());
+        let arity = Applied::of(event).arity();
+        let first = self.operand(event.operand(0), at)?;
+        let second = if arity > 1 { self.operand(event.operand(1), at)? } else { first };
+        let third = if arity > 2 { self.operand(event.operand(2), at)? } else { first };
+        Ok([first, second, third])
     }
 
+    #[inline(always)]
     pub(super) fn operand(
         &mut self,
         operand: Operand,
         at: impl FnOnce() -> Place,
-    ) -> Result<Value, Mismatch> {
+    ) -> Walked<Value> {
+        match operand {
+            Operand::Event(event) => match self.visible(event as usize) {
+                Some(value) => Ok(value),
+                None => self.other_operand(operand, at),
+            },
+            Operand::Constant(_) => self.other_operand(operand, at),
+        }
+    }
+
+    /// The value of an operand that is not visible, or a constant.
+    #[inline(never)]
+    fn other_operand(&mut self, operand: Operand, at: impl FnOnce() -> Place) -> Walked<Value> {
         match operand {
             Operand::Constant(value) => Ok(self.tree.constant(value.to_bits())),
             Operand::Event(event) => match self.known.get(event as usize) {
-                Some(EventValue { entry, .. }) if !self.entries[entry].open => Err(unmerge(
-                    self.entries[entry].site,
-                    UnmergedReason::UntrackedUse { to: at() },
-                )),
-                Some(EventValue { value, .. }) => Ok(value),
-                None => Err(Mismatch::Divergent(at())),
+                Some(known) => match self.entries[known.entry()] {
+                    Entry { open: true, .. } => Ok(known.value),
+                    Entry { site, .. } => {
+                        Err(unmerge(site, UnmergedReason::UntrackedUse { to: at() }))
+                    }
+                },
+                None => Err(Box::new(Mismatch::Divergent(at()))),
             },
         }
     }
 }
 
-pub(super) fn unmerge(site: Site, reason: UnmergedReason) -> Mismatch {
-    Mismatch::Unmerged(site, UnmergedRegion { at: place(site), reason })
+pub(super) fn unmerge(site: Site, reason: UnmergedReason) -> Box<Mismatch> {
+    Box::new(Mismatch::Unmerged(site, UnmergedRegion { at: place(site), reason }))
+}
+
+/// Tests whether two sites are equal. Few are at different addresses.
+pub(super) fn is_same_site(one: Site, other: Site) -> bool {
+    core::ptr::eq(one, other) || one == other
 }
 
 /// Pads operands to the array of [`Origin::Apply`].

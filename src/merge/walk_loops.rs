@@ -11,7 +11,7 @@ use super::place;
 use super::trace_loop::{LoopStep, OperandRule, TraceLoop, TraceLoopId};
 use super::tree::{End, Step, Value};
 use super::values::Place;
-use super::walk::{Mismatch, Walk};
+use super::walk::{Extension, Walk, Walked};
 use crate::entity::Entity;
 use crate::trace::{self, Event, Operand, Role, Trace};
 
@@ -25,22 +25,18 @@ pub(super) struct LoopSearch {
 }
 
 impl Walk<'_> {
-    /// Walks along the loop that begins with `event`, the next one, if the tree has a loop here or
+    /// Walks along the loop that begins with `event`, the next one, which is an operation or a
+    /// constant, if the tree has a loop here or
     /// may be extended by one. Returns whether it did.
     ///
     /// If the trace differs from the tree's loop in some iteration, the loop is split there.
-    pub(super) fn walk_loop(
-        &mut self,
-        trace: &Trace<'_>,
-        event: &Event<'_>,
-    ) -> Result<bool, Mismatch> {
-        if !matches!(event.role(), Role::Apply | Role::Guard | Role::Constant) {
-            return Ok(false);
-        }
+    pub(super) fn walk_loop(&mut self, trace: &Trace<'_>, event: &Event<'_>) -> Walked<bool> {
         let data = &self.tree.basic_blocks[self.basic_block];
         match data.steps.get(self.step) {
             Some(&Step::Loop(id)) => self.walk_known_loop(trace, event, id),
-            None if self.may_extend && data.end == End::Open => self.append_loop(trace, event),
+            None if !matches!(self.extension, Extension::Never) && data.end == End::Open => {
+                self.append_loop(trace, event)
+            }
             _ => Ok(false),
         }
     }
@@ -51,7 +47,7 @@ impl Walk<'_> {
         trace: &Trace<'_>,
         event: &Event<'_>,
         id: TraceLoopId,
-    ) -> Result<bool, Mismatch> {
+    ) -> Walked<bool> {
         let TraceLoop { first, times, ref body, .. } = self.tree.loops[id];
         let period = body.len();
         let LoopMatch { iterations, other_branch } = self.match_loop(trace, id);
@@ -60,7 +56,9 @@ impl Walk<'_> {
             if iterations == 0 && event.role() == Role::Constant {
                 return Ok(false);
             }
-            if let (false, Some(guard)) = (self.may_extend, other_branch) {
+            if !matches!(self.extension, Extension::Begun)
+                && let Some(guard) = other_branch
+            {
                 let guard = trace.events.at(guard);
                 self.look();
                 self.exit_finder
@@ -81,9 +79,9 @@ impl Walk<'_> {
     }
 
     /// Appends the loop that begins with the next event, if there is one.
-    fn append_loop(&mut self, trace: &Trace<'_>, event: &Event<'_>) -> Result<bool, Mismatch> {
+    fn append_loop(&mut self, trace: &Trace<'_>, event: &Event<'_>) -> Walked<bool> {
         let index = self.known.len();
-        if index < self.loop_search.none_before {
+        if index < self.loop_search.none_before || !self.may_begin_loop(trace, index) {
             return Ok(false);
         }
         let Some(range) = self.loop_at(trace, index) else { return Ok(false) };
@@ -105,15 +103,10 @@ impl Walk<'_> {
     }
 
     /// Notes the values of the next `count` events: `first` and those that follow it.
-    fn note_loop_values(
-        &mut self,
-        trace: &Trace<'_>,
-        first: Value,
-        count: usize,
-    ) -> Result<(), Mismatch> {
+    fn note_loop_values(&mut self, trace: &Trace<'_>, first: Value, count: usize) -> Walked {
         let entry = self.open.last().map_or(0, |open| open.entry);
         let start = self.known.len();
-        self.known.push_loop(EventValue { value: first, entry }, count);
+        self.known.push_loop(EventValue::new(first, entry), count);
         if let Some(exit_finder) = &mut self.exit_finder {
             let mut events = (start..start + count).rev().map(|index| trace.events.at(index));
             if let Some(guard) = events.find(|event| event.role() == Role::Guard) {
@@ -130,6 +123,23 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Tests whether there are enough events for a loop before the next one that lies in none. The
+    /// search goes through the whole trace, and few traces need it.
+    fn may_begin_loop(&mut self, trace: &Trace<'_>, index: usize) -> bool {
+        if self.loop_search.found.is_some() {
+            return true;
+        }
+        let least = index + self.tree.loop_threshold.events;
+        let mut events = index..trace.events.len().min(least);
+        let end = events.find(|&index| match trace.events.at(index).role() {
+            Role::Apply | Role::Guard | Role::Constant => false,
+            _ => !self.is_ignored_mark(trace, index),
+        });
+        let end = end.unwrap_or(trace.events.len());
+        self.loop_search.none_before = if end < least { end } else { index };
+        end >= least
     }
 
     /// The rest of a loop of `trace` from event `index` on, where an iteration begins.
@@ -295,8 +305,9 @@ impl Walk<'_> {
     }
 
     /// The value of an event, if it is visible here.
+    #[inline]
     pub(super) fn visible(&self, event: usize) -> Option<Value> {
-        let EventValue { value, entry } = self.known.get(event)?;
-        self.entries[entry].open.then_some(value)
+        let known = self.known.get(event)?;
+        self.entries[known.entry()].open.then_some(known.value)
     }
 }

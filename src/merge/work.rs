@@ -7,18 +7,14 @@ pub(super) const COMPARE_EVENT: u64 = 4;
 pub(super) const APPEND_EVENT: u64 = 8;
 /// Copying a step from one region instance to another.
 pub(super) const COPY_STEP: u64 = 4;
-/// Counting the steps of the tree after a path was added, for each basic block and instance of it.
-pub(super) const COUNT_ADDED: u64 = 2;
-/// Planning path sharing, for each of these.
+/// Counting the steps of the tree, for each basic block and instance of it.
+pub(super) const COUNT_STEPS: u64 = 1;
+/// Planning path sharing, for each instance that was extended.
 pub(super) const PLAN_SHARING: u64 = 4;
-/// Counting the steps again after path sharing, for each of these.
-pub(super) const COUNT_SHARED: u64 = 1;
 
-/// The least work of adding the path of a run of `events` events to a tree of `size` basic blocks and
-/// instances.
-pub(super) fn to_add(events: usize, size: usize) -> u64 {
-    // The walk that finds the path to be new, and the one that appends.
+/// The least work of adding the path of a run of `events` events.
+pub(super) fn to_add(events: usize) -> u64 {
+    // The walk that appends the path, and the one before path sharing.
     let for_event = 2 * COMPARE_EVENT + APPEND_EVENT;
-    let for_each = COUNT_ADDED + PLAN_SHARING + COUNT_SHARED;
-    for_event * events as u64 + for_each * size as u64
+    for_event * events as u64
 }

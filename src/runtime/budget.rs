@@ -96,14 +96,33 @@ impl Budget {
         let served = kernel_calls.saturating_sub(self.kernel_calls);
         self.kernel_calls = kernel_calls;
         self.idle_runs = (self.idle_runs + 1).saturating_sub(served).min(MAX_IDLE_RUNS);
-        let runs_per_earned = RUNS_PER_EARNED * (1 + self.idle_runs / IDLE_RUNS);
         let saved = served.min(MOST_SAVED) * self.events;
-        let divisor = if self.has_given_up { GIVEN_UP_DIVISOR } else { 1 };
-        let earned = (events.div_ceil(runs_per_earned) + saved) / divisor;
+        let divisor = self.divisor();
+        let earned = (events.div_ceil(self.runs_per_earned()) + saved) / divisor;
         self.credit = self.credit.saturating_add(earned as i64);
         if self.runs > FIRST_RUNS {
             self.credit = self.credit.min((MOST_SAVED * self.events / divisor) as i64);
         }
+    }
+
+    /// Earns for further `runs` on the tape like the latest ones.
+    pub(super) fn earn_again(&mut self, runs: u64) {
+        if self.runs == 0 {
+            return;
+        }
+        self.runs += runs;
+        self.idle_runs = (self.idle_runs + runs).min(MAX_IDLE_RUNS);
+        let earned = runs * self.events / (self.runs_per_earned() * self.divisor());
+        self.credit = self.credit.saturating_add(earned as i64);
+    }
+
+    /// The number of runs on the tape that earn the events of one.
+    fn runs_per_earned(&self) -> u64 {
+        RUNS_PER_EARNED * (1 + self.idle_runs / IDLE_RUNS)
+    }
+
+    fn divisor(&self) -> u64 {
+        if self.has_given_up { GIVEN_UP_DIVISOR } else { 1 }
     }
 
     /// Spends `work`.
@@ -119,8 +138,11 @@ impl Budget {
 
     /// Spends `work` that took this time, and measures the time of a unit.
     pub(super) fn spend_time(&mut self, work: u64, elapsed: Duration) {
+        if work == 0 {
+            return self.spend_events(elapsed.as_nanos() as f64 / self.event_time);
+        }
         let [least, largest] = WORK_TIMES;
-        let work = work.max(1) as f64;
+        let work = work as f64;
         let time = (elapsed.as_nanos() as f64 / self.event_time / work).clamp(least, largest);
         self.spend_events(work * time);
         self.work_time += WEIGHT * (time - self.work_time);

@@ -44,6 +44,8 @@ pub(super) struct Profile {
     pub(super) budget: Budget,
     /// The size of the recorded paths when it was last counted.
     pub(super) bytes: usize,
+    /// The number of events of one run along each path, if kernels wait for that many.
+    pub(super) path_events: u64,
     /// The paths taken on the tape, by the signature of the trace.
     pub(super) traced_paths: HashMap<u64, TracedPath>,
     /// The signatures of untracked runs.
@@ -134,6 +136,7 @@ impl Profile {
         Profile {
             traces: MergedTraces::new(active, inactive),
             bytes: 0,
+            path_events: 0,
             budget: Budget::new(hotness.profiling_bound()),
             traced_paths: HashMap::new(),
             // Allocated here, so that the first untracked runs do not allocate.
@@ -211,11 +214,6 @@ impl Profile {
         self.attempts[purpose as usize].version < self.traces.version()
     }
 
-    /// The number of events of one run along each path.
-    fn events(&self) -> u64 {
-        self.traces.events() as u64
-    }
-
     /// The event that a kernel for `purpose` waits for; `None` if no kernel is due.
     pub(super) fn wait(&self, purpose: Purpose, options: &Options) -> Option<Wait> {
         if self.divergent || !self.requested[purpose as usize] || !self.is_stale(purpose) {
@@ -227,7 +225,7 @@ impl Profile {
             Hotness::TapeOnly => return None,
             Hotness::FirstCall if self.compilations < MOST_IN_CALLS => 0,
             Hotness::FirstCall => self.compile_work(),
-            Hotness::Calls(calls) => u64::from(calls).saturating_mul(self.events().max(1)),
+            Hotness::Calls(calls) => u64::from(calls).saturating_mul(self.path_events.max(1)),
             Hotness::Measured => self.compile_work(),
         };
         Some(Wait::Cold { recorded: self.taped_events, needed })
@@ -272,21 +270,24 @@ impl Profile {
         self.profiling_inputs.clear();
     }
 
-    /// Records the comparison at which the call of `trace` took a side exit from a kernel.
+    /// Records the comparison at which the call of `trace` took a side exit from a kernel; `found` if
+    /// merging has found it.
     pub(super) fn note_side_exit(
         &mut self,
         trace: &Trace<'_>,
         KernelExit { graph_version, reason }: KernelExit,
+        found: Option<Option<SideExit>>,
     ) {
         let is_current = !self.divergent && graph_version.generation == self.traces.generation();
         if !is_current || matches!(reason, ExitReason::NonFinite) {
             return;
         }
         let path = self.traced_paths.entry(trace.signature).or_default();
-        let side_exit = match &path.side_exit {
-            Some((before, side_exit)) if *before == graph_version => side_exit.clone(),
-            _ => {
-                let side_exit = self.traces.side_exit(trace, graph_version.version);
+        let side_exit = match (&path.side_exit, found) {
+            (Some((before, side_exit)), _) if *before == graph_version => side_exit.clone(),
+            (_, found) => {
+                let find = || self.traces.side_exit(trace, graph_version.version);
+                let side_exit = found.unwrap_or_else(find);
                 path.side_exit = Some((graph_version, side_exit.clone()));
                 side_exit
             }

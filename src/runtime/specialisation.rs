@@ -101,7 +101,7 @@ impl Specialisation {
         let is_current = kernel.generation == profile.traces.generation();
         let find_exit = |profile: &mut Profile| profile.traces.side_exit(trace, kernel.version);
         let side_exit = spend(&mut profile, options, find_exit);
-        self.merge(&mut profile, (trace, inputs), options);
+        self.merge(&mut profile, (trace, inputs), None, options);
         side_exit.filter(|_| is_current && !profile.divergent)
     }
 
@@ -150,20 +150,9 @@ impl Specialisation {
         self.tracing_detail.count_run();
         let is_tracked = !trace.is_untracked();
         let is_idle = self.tracing_detail.is_idle();
+        let events = trace.events.len();
         if is_idle && !is_tracked && time.is_none() {
             return;
-        }
-        let Some(mut profile) = self.lock_to_record(options) else { return };
-        profile.longest = profile.longest.max(trace.events.len());
-        let runs = if is_idle && !is_tracked { RUNS_PER_TIMED } else { 1 };
-        profile.taped_events += runs * trace.events.len() as u64;
-        profile.requested[purpose as usize] = true;
-        profile.budget.earn(trace.events.len(), is_tracked, self.served_calls().kernels);
-        if let Some(time) = time {
-            profile.budget.time_run(trace.events.len(), time);
-        }
-        if is_tracked {
-            profile.budget.spend_detail(trace.detail_work());
         }
         if exit.is_some()
             && options.hotness.is_measured()
@@ -171,7 +160,31 @@ impl Specialisation {
         {
             self.tracing_detail.count_exit();
         }
+        // Of the untracked runs along a known path one is recorded for all since the one before.
+        if options.is_timed()
+            && !is_tracked
+            && time.is_none()
+            && self.tracing_detail.count_known(trace.signature, events)
+        {
+            return;
+        }
+        let Some(mut profile) = self.lock_to_record(options) else { return };
+        let (unrecorded_runs, unrecorded_events) = self.tracing_detail.take_unrecorded();
+        profile.longest = profile.longest.max(events);
+        let runs = if is_idle && !is_tracked { RUNS_PER_TIMED } else { 1 };
+        profile.taped_events += runs * events as u64 + unrecorded_events;
+        profile.requested[purpose as usize] = true;
+        let kernel_calls = self.served_calls().kernels;
+        profile.budget.earn_again(unrecorded_runs);
+        profile.budget.earn(events, is_tracked, kernel_calls);
+        if let Some(time) = time {
+            profile.budget.time_run(events, time);
+        }
+        if is_tracked {
+            profile.budget.spend_detail(trace.detail_work());
+        }
         if !is_tracked {
+            self.tracing_detail.note_path(trace.signature);
             if profile.note_untracked(trace) && self.tracing_detail.expects_new_path() {
                 self.tracing_detail.track_next_runs();
             }
@@ -182,13 +195,14 @@ impl Specialisation {
             // depend on hidden state.
             let is_due = path.count.is_power_of_two() || is_compared_run(before);
             let work = profile.traces.work_to_add(trace.events.len());
+            let mut found = None;
             if is_due && profile.is_open() && profile.budget.credit() >= work {
-                self.merge(&mut profile, (trace, inputs), options);
+                found = self.merge(&mut profile, (trace, inputs), exit, options);
             }
             if let Some(exit) = exit
-                && profile.budget.credit() >= profile.traces.work_to_add(trace.events.len())
+                && (found.is_some() || profile.budget.credit() >= work)
             {
-                spend(&mut profile, options, |profile| profile.note_side_exit(trace, exit));
+                spend(&mut profile, options, |profile| profile.note_side_exit(trace, exit, found));
             }
         }
         let is_idle = profile.budget.is_idle() && options.is_timed();
@@ -237,23 +251,37 @@ impl Specialisation {
         }
     }
 
+    /// Merges the path of `trace`. After an `exit` from a kernel it returns the comparison at which
+    /// the path leaves those of the kernel.
     fn merge(
         &self,
         profile: &mut Profile,
         (trace, inputs): (&Trace<'_>, Inputs<'_>),
+        exit: Option<KernelExit>,
         options: &Options,
-    ) {
+    ) -> Option<Option<SideExit>> {
         let limits = MergeLimits { paths: options.limits.paths, nodes: options.limits.nodes };
         let generation = profile.traces.generation();
-        let merged = spend(profile, options, |profile| profile.traces.merge(trace, limits));
+        let (merged, side_exit) = spend(profile, options, |profile| match exit {
+            Some(KernelExit { graph_version: GraphVersion { version, .. }, .. }) => {
+                let (merged, side_exit) = profile.traces.merge_after_exit(trace, limits, version);
+                (merged, Some(side_exit))
+            }
+            None => (profile.traces.merge(trace, limits), None),
+        });
         if profile.traces.generation() != generation {
             // A region turned out not to be mergeable, and the graph was built anew.
             profile.traced_paths.clear();
             profile.untracked.clear();
+            self.tracing_detail.forget_paths();
             self.withdraw(profile);
         }
-        let limit = options.limits.profile_bytes;
-        if !matches!(merged, Ok(MergeOutcome::Known)) && self.count_bytes(profile) > limit {
+        let (limit, is_known) =
+            (options.limits.profile_bytes, matches!(merged, Ok(MergeOutcome::Known)));
+        if !is_known && matches!(options.hotness, Hotness::Calls(_)) {
+            profile.path_events = profile.traces.events() as u64;
+        }
+        if !is_known && self.count_bytes(profile) > limit {
             profile.budget.give_up();
             profile.is_full = true;
             profile.refuse(Refusal::ProfileTooLarge { limit });
@@ -275,6 +303,7 @@ impl Specialisation {
                 profile.refuse(error.into());
             }
         }
+        side_exit
     }
 
     /// Updates the bytes of recorded paths. Returns those of the function.

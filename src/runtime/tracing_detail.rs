@@ -6,7 +6,7 @@
 //! a new path, and after a side exit. The path of an untracked run is not merged; if it is new, later
 //! runs are tracked. Without budget all runs are untracked.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::pipeline::Hotness;
 use crate::trace::Detail;
@@ -15,6 +15,8 @@ use crate::trace::Detail;
 const EXITS_WITHOUT_NEW_PATH: u32 = 32;
 /// One of so many untracked runs on the tape is timed.
 pub(super) const RUNS_PER_TIMED: u64 = 16;
+/// The number of signatures of untracked runs that are compared without a lock.
+const KNOWN_PATHS: usize = 16;
 /// The number of runs on the tape that record captures, and the number after each new path.
 const CAPTURED_RUNS: u32 = 8;
 /// The number of runs after these that record marks and places.
@@ -31,6 +33,11 @@ pub(super) struct TracingDetail {
     may_profile: AtomicBool,
     /// True if of the untracked runs only those that are timed are recorded.
     is_idle: AtomicBool,
+    /// The signatures of recent untracked runs.
+    known_paths: [AtomicU64; KNOWN_PATHS],
+    /// The number of untracked runs since the latest one that was recorded, and of their events.
+    unrecorded_runs: AtomicU64,
+    unrecorded_events: AtomicU64,
 }
 
 impl TracingDetail {
@@ -40,7 +47,42 @@ impl TracingDetail {
             exits_since_new_path: AtomicU32::new(0),
             may_profile: AtomicBool::new(hotness != Hotness::TapeOnly),
             is_idle: AtomicBool::new(false),
+            known_paths: [const { AtomicU64::new(0) }; KNOWN_PATHS],
+            unrecorded_runs: AtomicU64::new(0),
+            unrecorded_events: AtomicU64::new(0),
         }
+    }
+
+    /// Counts an untracked run of `events` events if its path is known; `false` if the run has to be
+    /// recorded.
+    pub(super) fn count_known(&self, signature: u64, events: usize) -> bool {
+        let is_known = self.known_path(signature).load(Ordering::Relaxed) == signature;
+        if is_known {
+            self.unrecorded_runs.fetch_add(1, Ordering::Relaxed);
+            self.unrecorded_events.fetch_add(events as u64, Ordering::Relaxed);
+        }
+        is_known
+    }
+
+    /// The number of runs since the latest recorded one, and of their events; they count as recorded
+    /// from now on.
+    pub(super) fn take_unrecorded(&self) -> (u64, u64) {
+        let runs = self.unrecorded_runs.swap(0, Ordering::Relaxed);
+        (runs, self.unrecorded_events.swap(0, Ordering::Relaxed))
+    }
+
+    /// Notes the path of an untracked run.
+    pub(super) fn note_path(&self, signature: u64) {
+        self.known_path(signature).store(signature, Ordering::Relaxed);
+    }
+
+    /// Forgets all paths of untracked runs.
+    pub(super) fn forget_paths(&self) {
+        self.known_paths.iter().for_each(|path| path.store(0, Ordering::Relaxed));
+    }
+
+    fn known_path(&self, signature: u64) -> &AtomicU64 {
+        &self.known_paths[signature as usize % KNOWN_PATHS]
     }
 
     /// The detail that the next run records, after `runs` earlier ones.

@@ -8,6 +8,8 @@ pub(super) struct Captures {
     /// In the order of the events; an event may have a second capture, for its jumps.
     captures: Vec<Capture>,
     operands: Vec<Operand>,
+    /// The operands of the latest capture, for their memory.
+    spare: Vec<Operand>,
 }
 
 /// One capture; its operands end where those of the next capture begin.
@@ -20,7 +22,7 @@ struct Capture {
 
 impl Captures {
     pub(super) const fn new() -> Self {
-        Captures { captures: Vec::new(), operands: Vec::new() }
+        Captures { captures: Vec::new(), operands: Vec::new(), spare: Vec::new() }
     }
 
     pub(super) fn clear(&mut self) {
@@ -28,17 +30,39 @@ impl Captures {
         self.operands.clear();
     }
 
+    /// An empty list, in which operands are collected.
+    pub(super) fn take_spare(&mut self) -> Vec<Operand> {
+        core::mem::take(&mut self.spare)
+    }
+
+    /// Returns the list.
+    pub(super) fn return_spare(&mut self, mut operands: Vec<Operand>) {
+        operands.clear();
+        self.spare = operands;
+    }
+
     /// Adds the live-in values of the region that `event`, the latest event, enters.
     pub(super) fn push(&mut self, event: u32, key: u64, operands: &[Operand]) {
         if self.count(event) == 0 {
-            self.add(event, key, operands);
+            self.add(event, key);
+            self.operands.extend_from_slice(operands);
         }
     }
 
-    /// Adds the jump capture of that region, if its first capture was added.
-    pub(super) fn push_for_jumps(&mut self, event: u32, key: u64, operands: &[Operand]) {
+    /// Adds the jump capture of that region, if its first capture was added: the number of targets,
+    /// the targets, the values.
+    pub(super) fn push_for_jumps(
+        &mut self,
+        event: u32,
+        key: u64,
+        targets: &[u32],
+        operands: &[Operand],
+    ) {
         if self.count(event) == 1 {
-            self.add(event, key, operands);
+            self.add(event, key);
+            self.operands.push(Operand::Event(targets.len() as u32));
+            self.operands.extend(targets.iter().map(|&target| Operand::Event(target)));
+            self.operands.extend_from_slice(operands);
         }
     }
 
@@ -47,9 +71,8 @@ impl Captures {
         self.captures.iter().rev().take_while(|capture| capture.event == event).count()
     }
 
-    fn add(&mut self, event: u32, key: u64, operands: &[Operand]) {
+    fn add(&mut self, event: u32, key: u64) {
         self.captures.push(Capture { event, key, first: self.operands.len() });
-        self.operands.extend_from_slice(operands);
     }
 
     /// The number of captures and of their values.
@@ -58,13 +81,16 @@ impl Captures {
     }
 
     pub(super) fn get(&self, event: usize) -> Option<(u64, &[Operand])> {
-        self.nth(event, 0)
+        self.at(self.first_of(event), event)
     }
 
-    /// Capture number `number` of `event`.
-    fn nth(&self, event: usize, number: usize) -> Option<(u64, &[Operand])> {
-        let first = self.captures.partition_point(|capture| (capture.event as usize) < event);
-        let index = first + number;
+    /// The index of the first capture of `event` or of a later one.
+    fn first_of(&self, event: usize) -> usize {
+        self.captures.partition_point(|capture| (capture.event as usize) < event)
+    }
+
+    /// Capture number `index`, if it is one of `event`.
+    fn at(&self, index: usize, event: usize) -> Option<(u64, &[Operand])> {
         let capture = self.captures.get(index).filter(|capture| capture.event as usize == event)?;
         let end = self.captures.get(index + 1).map_or(self.operands.len(), |next| next.first);
         Some((capture.key, self.operands.get(capture.first..end)?))
@@ -83,11 +109,20 @@ pub struct JumpCapture<'a> {
     pub operands: &'a [Operand],
 }
 
-/// Encodes a jump capture: the number of targets, the targets, the values.
-pub(super) fn for_jumps(targets: &[u32], operands: &[Operand]) -> Vec<Operand> {
-    let count = Operand::Event(targets.len() as u32);
-    let targets = targets.iter().map(|&target| Operand::Event(target));
-    core::iter::once(count).chain(targets).chain(operands.iter().copied()).collect()
+impl<'a> JumpCapture<'a> {
+    /// Decodes a jump capture.
+    fn decoded((key, all): (u64, &'a [Operand])) -> Option<Self> {
+        let (Operand::Event(count), rest) = all.split_first()? else { return None };
+        let (targets, operands) = rest.split_at_checked(*count as usize)?;
+        Some(JumpCapture { key, targets, operands })
+    }
+}
+
+/// Both captures of an event.
+pub(crate) struct EventCaptures<'a> {
+    /// The hash of the static state, and the traced values.
+    pub(crate) region: (u64, &'a [Operand]),
+    pub(crate) jumps: Option<JumpCapture<'a>>,
 }
 
 impl Trace<'_> {
@@ -130,9 +165,20 @@ impl Trace<'_> {
     /// # Ok::<(), phigrad::internals::trace::TraceError>(())
     /// ```
     pub fn captured_for_jumps(&self, event: usize) -> Option<JumpCapture<'_>> {
-        let (key, all) = self.captures.nth(event, 1)?;
-        let (Operand::Event(count), rest) = all.split_first()? else { return None };
-        let (targets, operands) = rest.split_at_checked(*count as usize)?;
-        Some(JumpCapture { key, targets, operands })
+        self.captures.at(self.captures.first_of(event) + 1, event).and_then(JumpCapture::decoded)
+    }
+
+    /// The captures of event number `event`. `next` is the index of a capture of an earlier event, or
+    /// 0, and becomes that of the next one.
+    pub(crate) fn captures_from(
+        &self,
+        next: &mut usize,
+        event: usize,
+    ) -> Option<EventCaptures<'_>> {
+        let later = self.captures.captures.get(*next..)?;
+        *next += later.iter().take_while(|capture| (capture.event as usize) < event).count();
+        let region = self.captures.at(*next, event)?;
+        let jumps = self.captures.at(*next + 1, event).and_then(JumpCapture::decoded);
+        Some(EventCaptures { region, jumps })
     }
 }

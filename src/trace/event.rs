@@ -5,7 +5,7 @@ use core::panic::Location;
 
 use super::payload::Payload;
 use super::sites::Sites;
-use crate::op::{MAX_ARITY, Op};
+use crate::op::Op;
 
 /// A place in the user's source.
 pub type Site = &'static Location<'static>;
@@ -250,16 +250,14 @@ impl Event<'_> {
             Role::Enter | Role::Iterate | Role::Join => 0,
             Role::State | Role::NamesInput | Role::Opaque => 0,
         };
-        let constant = Operand::Constant(self.step.constant());
-        let first = Operand::Event(self.step.first);
-        let all: [Operand; MAX_ARITY] = match self.step.kind.form {
-            Form::Events => {
-                [first, Operand::Event(self.step.second()), Operand::Event(self.step.third())]
-            }
-            Form::ConstantSecond => [first, constant, constant],
-            Form::ConstantFirst => [constant, first, constant],
-        };
-        all.into_iter().take(count)
+        let step = self.step;
+        (0..count).map(move |number| step.operand(number))
+    }
+
+    /// Operand number `number`, which is less than the number of operands.
+    #[inline]
+    pub(crate) fn operand(&self, number: usize) -> Operand {
+        self.step.operand(number)
     }
 }
 
@@ -293,6 +291,18 @@ impl Step {
     #[inline]
     pub(super) fn constant(&self) -> f64 {
         self.payload.as_constant()
+    }
+
+    #[inline]
+    fn operand(&self, number: usize) -> Operand {
+        match (self.kind.form, number) {
+            (Form::Events | Form::ConstantSecond, 0) | (Form::ConstantFirst, 1) => {
+                Operand::Event(self.first)
+            }
+            (Form::Events, 1) => Operand::Event(self.second()),
+            (Form::Events, _) => Operand::Event(self.third()),
+            (Form::ConstantFirst | Form::ConstantSecond, _) => Operand::Constant(self.constant()),
+        }
     }
 
     #[inline]

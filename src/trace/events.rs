@@ -77,6 +77,12 @@ impl Events {
         Event { value, step, index, sites: &self.sites }
     }
 
+    /// The role of the event with this index, if there is one.
+    #[inline]
+    pub(crate) fn role(&self, index: usize) -> Option<Role> {
+        self.steps.get(index).map(|step| step.kind.role)
+    }
+
     /// A number for the site of each event, equal for equal sites.
     pub(super) fn site_numbers(&self) -> Vec<u32> {
         self.sites.numbers()

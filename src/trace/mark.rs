@@ -2,7 +2,6 @@
 //!
 //! A mark fails a run only if it reaches the limit of events.
 
-use super::captures::for_jumps;
 use super::event::Step;
 use super::payload::Payload;
 use super::run::CarriedName;
@@ -79,15 +78,25 @@ pub(crate) fn captures() -> bool {
 }
 
 /// Captures the live-in values of the region just entered; `key` is a hash of its static state.
-pub(crate) fn capture(key: u64, operands: &[Operand]) {
-    recorder::capture(|captures, event| captures.push(event, key, operands));
+pub(crate) fn capture(key: u64, operands: Vec<Operand>) {
+    recorder::capture(|captures, event| {
+        captures.push(event, key, &operands);
+        captures.return_spare(operands);
+    });
+}
+
+/// An empty list for the operands of a capture.
+pub(crate) fn operands() -> Vec<Operand> {
+    recorder::spare_operands()
 }
 
 /// Captures for the region just entered, after [`capture`], its live-in values together with those
 /// carried to the ends of the regions `targets`, to which jumps lead out of it.
-pub(crate) fn capture_for_jumps(key: u64, targets: &[u32], operands: &[Operand]) {
-    let operands = for_jumps(targets, operands);
-    recorder::capture(|captures, event| captures.push_for_jumps(event, key, &operands));
+pub(crate) fn capture_for_jumps(key: u64, targets: &[u32], operands: Vec<Operand>) {
+    recorder::capture(|captures, event| {
+        captures.push_for_jumps(event, key, targets, &operands);
+        captures.return_spare(operands);
+    });
 }
 
 /// The operand for `var`; `None` for a `Var` of another recording.

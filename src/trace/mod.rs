@@ -38,6 +38,7 @@ mod tracer;
 mod var;
 mod weighted;
 
+pub(crate) use captures::EventCaptures;
 pub use captures::JumpCapture;
 pub(crate) use carried::CarriedValues;
 pub use custom_call::CustomCall;

@@ -17,7 +17,7 @@ use super::payload::Payload;
 use super::run::CarriedName;
 use super::stamp::{FOREIGN_STAMP, maker};
 use super::store::Store;
-use super::{Detail, Events, Role, Site, TraceError, Var};
+use super::{Detail, Events, Operand, Role, Site, TraceError, Var};
 use crate::custom::Custom;
 use crate::op::Op;
 
@@ -355,6 +355,11 @@ pub(super) fn capture(keep: impl FnOnce(&mut Captures, u32)) {
         let Some(latest) = latest.filter(|_| front.is_recording()) else { return };
         with_back(|back| keep(&mut back.captures, latest as u32));
     });
+}
+
+/// An empty list for the operands of a capture.
+pub(super) fn spare_operands() -> Vec<Operand> {
+    with_back(|back| back.captures.take_spare())
 }
 
 /// The id for a new region; 0 if no marks are recorded.

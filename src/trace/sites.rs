@@ -176,9 +176,17 @@ impl Sites {
 
     /// The site of event number `index`.
     pub(super) fn at(&self, index: usize) -> Site {
-        let next = self.segments.partition_point(|segment| segment.first <= index);
-        let segment = self.segments[next - 1];
-        self.kept[segment.kept + (index - segment.first) % segment.period]
+        let segment = match self.segments.last() {
+            Some(&last) if last.first <= index => last,
+            _ => {
+                let next = self.segments.partition_point(|segment| segment.first <= index);
+                self.segments[next - 1]
+            }
+        };
+        let offset = index - segment.first;
+        // Short runs are one segment, and division is slow.
+        let phase = if offset < segment.period { offset } else { offset % segment.period };
+        self.kept[segment.kept + phase]
     }
 }
 
