@@ -40,7 +40,7 @@ entity!(
 pub(super) enum Origin {
     Input(u32),
     Const(u64),
-    /// What is applied, and its operands; entries beyond the arity repeat the first.
+    /// An operation and its operands; entries beyond the arity repeat the first.
     Apply(Applied, [Value; MAX_ARITY], Site),
     /// Carried out of a region by one of its exits.
     Carried,
@@ -48,7 +48,7 @@ pub(super) enum Origin {
     InLoop,
 }
 
-/// What an event applies to its operands.
+/// The operation that an event applies to its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Applied {
     Primitive(Op),

@@ -18,15 +18,17 @@ use crate::trace::Var;
 /// The operations that stand for a recorded function in others.
 #[derive(Default)]
 pub(super) struct NestedOperations {
-    /// For each number of inputs and shape of outputs, the gradient with none.
-    known: Mutex<Vec<((usize, Option<OutputShape>), CustomOperation<Nested>)>>,
+    known: Mutex<Vec<(NestedKey, CustomOperation<Nested>)>>,
 }
+
+/// The number of inputs, and the shape of the outputs; the gradient has none.
+type NestedKey = (usize, Option<OutputShape>);
 
 impl NestedOperations {
     /// The operation for this number of inputs and shape of outputs; `make` makes its function.
     fn get(
         &self,
-        key: (usize, Option<OutputShape>),
+        key: NestedKey,
         make: impl FnOnce() -> Arc<dyn NestedFunction>,
     ) -> CustomOperation<Nested> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,6 +12,7 @@ use core::panic::Location;
 use super::tangents::Dual;
 use super::{Site, Var, recorder};
 use crate::custom::{Custom, CustomOperation, Operation, Point};
+use crate::op::Op;
 
 /// A call of a custom operation.
 #[derive(Clone, Debug)]
@@ -156,6 +157,32 @@ impl<T: Operation> CustomOperation<T> {
             None => Var::constant(value),
         };
         y.iter().zip(0..).map(var).collect()
+    }
+}
+
+impl Var {
+    /// `value`, with `slope` as its derivative by this number: the derivatives that `value` has of
+    /// its own do not count. Where second derivatives are asked for, those of `slope` count.
+    ///
+    /// For several inputs and outputs see [`Operation`](crate::Operation).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// // A rounded number that passes its adjoint on as if it were not rounded.
+    /// let f = Tape::record(|x: &[Var]| {
+    ///     let rounded = x[0].with_derivative(x[0].round(), 1.0);
+    ///     rounded * rounded
+    /// });
+    /// assert_eq!(f.value_and_grad(&[2.25])?, (4.0, vec![4.0]));
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn with_derivative(self, value: impl Into<Var>, slope: impl Into<Var>) -> Var {
+        value.into().detach().apply3(Op::Attach, self, slope.into())
     }
 }
 

@@ -255,3 +255,23 @@ fn calls_on_constants_are_constants() {
     assert_eq!(f.grad(&[1.0]).unwrap(), [2.0]);
     assert_eq!(f.report().trace_events, 2);
 }
+
+#[test]
+fn a_number_with_a_given_derivative_has_that_one() {
+    for numerics in NUMERICS {
+        let f = manual(numerics).record(|x: &[Var]| {
+            // The cube by its value and slope, rounded, and on a constant.
+            let cube = x[0].with_derivative(x[0] * x[0] * x[0], 3.0 * x[0] * x[0]);
+            let rounded = x[1].with_derivative((x[1] * x[0]).round(), 0.5);
+            cube * x[1] + rounded * rounded + Var::from(2.0).with_derivative(7.0, 1.0)
+        });
+        for _ in 0..2 {
+            let (value, gradient) = f.value_and_grad(&[2.0, 1.75]).unwrap();
+            assert_eq!((value, &gradient[..]), (14.0 + 16.0 + 7.0, &[21.0, 8.0 + 4.0][..]));
+            assert_eq!(f.hvp(&[2.0, 1.75], &[1.0, 0.0]).unwrap(), [21.0, 12.0]);
+            assert_eq!(f.jvp(&[2.0, 1.75], &[1.0, 1.0]).unwrap(), 33.0);
+            f.compile().unwrap();
+        }
+        assert_eq!(f.report().kernel_calls, 3);
+    }
+}

@@ -1,6 +1,7 @@
 //! Every error and refusal of every stage: each is provoked if a test can do so,
 //! and has a message that names the place and the limit.
 
+use core::convert::Infallible;
 use std::cell::Cell;
 use std::error::Error;
 use std::panic::Location;
@@ -13,7 +14,7 @@ use phigrad::internals::ssa::{
     Def, End, Graph, Node, ParseError, Place, VerifyError, parse, verify,
 };
 use phigrad::internals::trace::{Adjoints, Inputs, Run, RunLimits, TraceError, Tracer};
-use phigrad::{Refusal, Var};
+use phigrad::{CustomOperation, Operation, Refusal, Var};
 
 /// The error of a run of `f` on one input.
 fn trace_error(f: impl FnOnce(Var) -> Var, limit: usize) -> TraceError {
@@ -44,6 +45,49 @@ fn recording_errors_have_the_place() {
             assert_eq!(owner, Some(made));
         }
         error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_wrong_number_of_arguments_is_an_error_with_the_place() {
+    let line = line!() + 1;
+    match trace_error(|x| Root::call(&[x, x]), 10) {
+        TraceError::Arguments { found, expected, at } => {
+            assert_eq!((found, expected, at.line()), (2, 1, line));
+        }
+        error => panic!("{error}"),
+    }
+}
+
+/// A square root.
+struct Root;
+
+impl Root {
+    #[track_caller]
+    fn call(x: &[Var]) -> Var {
+        let Ok(y) = CustomOperation::new(Root).call(x);
+        y[0]
+    }
+}
+
+impl Operation for Root {
+    type Error = Infallible;
+
+    fn inputs(&self) -> usize {
+        1
+    }
+
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn eval(&self, x: &[f64], y: &mut [f64], _: &mut [f64]) -> Result<(), Infallible> {
+        y[0] = x[0].sqrt();
+        Ok(())
+    }
+
+    fn vjp(&self, _: &[f64], y: &[f64], _: &[f64], w: &[f64], out: &mut [f64]) {
+        out[0] = w[0] / (2.0 * y[0]);
     }
 }
 

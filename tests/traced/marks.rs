@@ -36,7 +36,8 @@ fn marks(f: impl Fn(&[Var]) -> Var, x: &[f64]) -> String {
                     format!("opaque:{}", named.unwrap().1)
                 }
                 Role::Guard => "guard".into(),
-                Role::ActiveInput | Role::InactiveInput | Role::Constant | Role::Apply => continue,
+                Role::ActiveInput | Role::InactiveInput | Role::Constant => continue,
+                Role::Apply | Role::Argument | Role::Output => continue,
             });
         }
         words.join(" ")
