@@ -131,7 +131,7 @@ impl Walk<'_> {
         if self.loop_search.found.is_some() {
             return true;
         }
-        let least = index + self.tree.loop_threshold.events;
+        let least = index.saturating_add(self.tree.loop_threshold.events);
         let mut events = index..trace.events.len().min(least);
         let end = events.find(|&index| match trace.events.at(index).role() {
             Role::Apply | Role::Guard | Role::Constant => false,
