@@ -257,8 +257,8 @@ pub use phigrad_macros::Carry;
 pub use phigrad_macros::traced;
 pub use pipeline::{Limits, Numerics, Purpose, Refusal};
 pub use runtime::{
-    Error, Output, OutputReader, OutputWriter, Outputs, Recorded, RecordedWith, Report, Tape,
-    TapeBuilder,
+    BatchError, ElementCause, ElementError, Error, Output, OutputReader, OutputWriter, Outputs,
+    Recorded, RecordedWith, Report, Rows, Tape, TapeBuilder,
 };
 pub use ssa::Place;
 pub use trace::{Special, Var};

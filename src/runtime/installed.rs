@@ -154,8 +154,24 @@ impl Installed {
     /// Counts a call that it served. Returns its number, from 1.
     #[inline]
     pub(super) fn served(&self) -> u64 {
-        let calls = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        self.served_calls(1)
+    }
+
+    /// Counts that many calls that it served. Returns the number of the last one.
+    #[inline]
+    pub(super) fn served_calls(&self, count: usize) -> u64 {
+        let calls = self.calls.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
         calls.saturating_sub(self.old_calls.load(Ordering::Relaxed))
+    }
+
+    /// The number of the latest call that it served.
+    pub(super) fn latest_call(&self) -> u64 {
+        self.served_calls(0)
+    }
+
+    /// Tests whether calls try it without taking its time.
+    pub(super) fn is_in_use(&self) -> bool {
+        matches!(self.plan.get(), Plan::Kernel)
     }
 
     /// Counts a call without a result. A kernel that has had none for long backs off.

@@ -1,10 +1,12 @@
 //! One call by a kernel: in one run, or in a run for each row or column of a Jacobian.
 
 use core::cell::Cell;
+use core::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::function::Request;
 use super::installed::{Dispatch, Installed};
+use super::kernel_batch::Part;
 use super::profile::{ExitReason, KernelExit};
 use super::specialisation::Specialisation;
 use crate::jit::{Kernel, RunError};
@@ -102,6 +104,29 @@ fn run(
     // In a thread that is ending the buffers are dropped.
     let _ = BUFFERS.try_with(|kept| kept.set(buffers));
     result
+}
+
+/// Runs the kernel for the elements in `range` of a batch, and writes their results, until it has an
+/// exit. Returns the number of elements that it has served.
+pub(super) fn run_rows(
+    installed: &Installed,
+    part: &mut Part<'_, '_>,
+    range: Range<usize>,
+) -> (usize, Option<ExitReason>) {
+    let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
+    let (request, first) = (Request::from(part.purpose), range.start);
+    let (mut served, mut exit) = (range.len(), None);
+    for element in range {
+        match run_once(&installed.kernel, part.batch.inputs(element), request, &mut buffers) {
+            Ok(outputs) => part.write(element, outputs),
+            Err(reason) => {
+                (served, exit) = (element - first, Some(reason));
+                break;
+            }
+        }
+    }
+    let _ = BUFFERS.try_with(|kept| kept.set(buffers));
+    (served, exit)
 }
 
 /// Runs the kernel for each row or column of the Jacobian, which it writes into `results` on
