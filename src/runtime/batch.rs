@@ -4,6 +4,7 @@
 use core::ops::Range;
 
 use super::error::{Error, Kind};
+use crate::pipeline::Sharing;
 use crate::trace::Inputs;
 
 /// The inputs of a batch: an input of its own for each element, or one that all share.
@@ -61,7 +62,7 @@ pub(super) struct Input<'a> {
     numbers: &'a [f64],
     /// The length of a row.
     pub(super) length: usize,
-    is_shared: bool,
+    pub(super) is_shared: bool,
 }
 
 impl<'a> Input<'a> {
@@ -106,6 +107,16 @@ impl<'a> Batch<'a> {
         })
     }
 
+    /// The inputs that all elements share.
+    pub(super) fn sharing(&self) -> Sharing {
+        let is_shared = |input: Input<'_>| input.is_shared && input.length > 0;
+        match (is_shared(self.active), is_shared(self.inactive)) {
+            (_, true) => Sharing::Inactive,
+            (true, false) => Sharing::Active,
+            (false, false) => Sharing::None,
+        }
+    }
+
     /// The inputs of one element.
     pub(super) fn inputs(&self, element: usize) -> Inputs<'a> {
         Inputs { active: self.active.row(element), inactive: self.inactive.row(element) }
@@ -144,6 +155,17 @@ impl<'a> BatchResults<'a> {
         match &mut self.gradients {
             Some(gradients) => &mut gradients[element * self.columns..][..self.columns],
             None => &mut [],
+        }
+    }
+
+    /// The gradients of an element and the next one; empty if there are none.
+    pub(super) fn gradients_of_pair(&mut self, element: usize) -> (&mut [f64], &mut [f64]) {
+        match &mut self.gradients {
+            Some(gradients) => {
+                let both = &mut gradients[element * self.columns..][..2 * self.columns];
+                both.split_at_mut(self.columns)
+            }
+            None => Default::default(),
         }
     }
 

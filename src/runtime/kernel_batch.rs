@@ -1,15 +1,19 @@
 //! A batch: kernels serve most of its elements, in runs of many, and single calls the others.
 
 use core::ops::Range;
+use std::sync::Arc;
 
 use super::batch::{Batch, BatchResults};
 use super::core::{Core, Key, find};
 use super::error::Error;
 use super::function::{Request, Scalar};
-use super::kernel_call::{Served, run_rows};
+use super::installed::Installed;
+use super::kernel_call::Served;
+use super::kernel_rows::run_rows;
 use super::profile::KernelExit;
 use super::specialisation::Specialisation;
-use crate::pipeline::Purpose;
+use super::workers;
+use crate::pipeline::{Purpose, Sharing};
 use crate::trace::Var;
 
 /// The largest number of elements that a kernel serves before a newer one may replace it.
@@ -45,6 +49,20 @@ impl Part<'_, '_> {
         gradient.copy_from_slice(&outputs[..gradient.len()]);
         if let Some(&value) = outputs.last() {
             self.set_value(element, value);
+        }
+    }
+
+    /// Writes the outputs for `element` and the next one, which are next to each other.
+    pub(super) fn write_pair(&mut self, element: usize, outputs: &[f64]) {
+        let element = element - self.first;
+        let (outputs, _) = outputs.as_chunks::<2>();
+        let (first, second) = self.results.gradients_of_pair(element);
+        for ((to_first, to_second), &[first, second]) in first.iter_mut().zip(second).zip(outputs) {
+            (*to_first, *to_second) = (first, second);
+        }
+        if let Some(&[first, second]) = outputs.last() {
+            self.results.set_value(element, first);
+            self.results.set_value(element + 1, second);
         }
     }
 }
@@ -84,12 +102,14 @@ impl Core {
             Some(specialisation) => self.serve_in_row(f, specialisation, part, range, fail),
             None => (0, None),
         };
+        if served > 0 && exit.is_none() {
+            return served;
+        }
         let element = first + served;
         let key = Key { inputs: part.batch.inputs(element), outputs: None };
-        let result = match (served, exit) {
-            (_, Some(exit)) => self.call_tape(f, key, request, Some(exit), part.gradient(element)),
-            (0, None) => self.call_scalar(f, key, request, part.gradient(element)),
-            (served, None) => return served,
+        let result = match exit {
+            Some(_) => self.call_tape(f, key, request, exit, part.gradient(element)),
+            None => self.call_scalar(f, key, request, part.gradient(element)),
         };
         match result {
             Ok(value) => part.set_value(element, value),
@@ -109,7 +129,7 @@ impl Core {
         fail: &mut impl FnMut(usize, Error),
     ) -> (usize, Option<KernelExit>) {
         let (installed, audit) = (specialisation.kernel(part.purpose), self.options().audit);
-        let Some(installed) = installed.as_deref().filter(|one| one.is_in_use()) else {
+        let Some(installed) = installed.as_ref().filter(|one| one.is_in_use()) else {
             return (0, None);
         };
         // An audited call is the last one in the row.
@@ -118,6 +138,10 @@ impl Core {
         let range = range.start..range.end.min(range.start + most);
         let (served, exit) = run_rows(installed, part, range.clone());
         let last = installed.served_calls(served);
+        let sharing = part.batch.sharing();
+        if installed.batches.count(sharing, served) {
+            self.make_batch_code(installed, sharing);
+        }
         // Calls of other threads may have taken numbers meanwhile.
         let mut call = audit.next_after(last - served as u64);
         while call <= last {
@@ -132,6 +156,18 @@ impl Core {
             exit
         });
         (served, exit)
+    }
+
+    /// Has the kernel's code for batches made.
+    #[cold]
+    fn make_batch_code(&self, installed: &Arc<Installed>, sharing: Sharing) {
+        if !self.options().background {
+            installed.batches.make(sharing);
+            return;
+        }
+        let installed = Arc::clone(installed);
+        // Without a thread the kernel serves on as it is.
+        let _ = workers::run(move || installed.batches.make(sharing));
     }
 
     /// Repeats the call for `element`, kernel call number `call`, on the tape.

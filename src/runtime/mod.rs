@@ -7,7 +7,7 @@
 //! | `batch_calls`, `batch`, `batch_error` | methods for batches, their inputs and results, errors |
 //! | `core`, `kernel_call` | one call: kernel or tape; the kernel's part |
 //! | `nested` | recorded functions as operations of others |
-//! | `kernel_batch` | a batch of calls |
+//! | `kernel_batch`, `kernel_rows`, `batch_code` | a batch; the kernel's part; its code for batches |
 //! | `function`, `outputs` | the results of a run on the tape, outputs of any shape |
 //! | `specialisation` | calls with one length of input: kernels, counters, merging |
 //! | `tracing_detail` | what the next runs on the tape record, and whether they are timed |
@@ -23,6 +23,7 @@
 
 mod batch;
 mod batch_calls;
+mod batch_code;
 mod batch_error;
 mod budget;
 mod core;
@@ -33,6 +34,7 @@ mod installed;
 mod job;
 mod kernel_batch;
 mod kernel_call;
+mod kernel_rows;
 mod lengths;
 mod nested;
 mod options;

@@ -6,6 +6,7 @@ mod common;
 
 mod agreement;
 mod allocation;
+mod batches;
 mod calls;
 mod checkpoints;
 mod control;
