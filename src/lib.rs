@@ -42,6 +42,7 @@
 //! [`Error::is_shape`], [`Error::is_foreign_var`], [`Error::is_too_long`],
 //! [`Error::is_not_repeatable`], [`Error::is_refused`]. [`Error::place`] is the place in the caller's source.
 //! A batch returns [`BatchError`], which tells the elements without a result.
+//! [`Recorded::find_non_finite`] finds the operation that made a NaN or an infinity.
 //! The library does not panic by itself; a panic of the recorded function
 //! passes through and leaves the function usable. That no kernel can be made is
 //! not an error of a call (the tape serves) but of [`Recorded::compile`], and a
@@ -259,7 +260,7 @@ pub use phigrad_macros::Carry;
 pub use phigrad_macros::traced;
 pub use pipeline::{Limits, Numerics, Purpose, Refusal};
 pub use runtime::{
-    BatchError, ElementCause, ElementError, Error,
+    BatchError, ElementCause, ElementError, Error, NonFinite, NonFiniteOrigin, NonFiniteResult,
     Output, OutputReader, OutputWriter, Outputs, Recorded, RecordedWith, Report, Rows, Tape,
     TapeBuilder,
 };

@@ -402,6 +402,26 @@ impl Core {
         result
     }
 
+    /// Runs `f` on the tape with marks and sites, and calls `read` with the run.
+    pub(super) fn on_whole_tape<T>(
+        &self,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        inputs: Inputs<'_>,
+        read: impl FnOnce(&Run<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
+        workspace.tracer.detail(Detail::Marks);
+        let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
+        let limits = RunLimits { whole, call, has_reverse_sweep: false };
+        let run = workspace.tracer.run_within(f, inputs, limits, self.created_at);
+        let run = run.map_err(Kind::Trace)?;
+        let result = read(&run);
+        if matches!(run, Run::Whole(_)) {
+            self.lock_workspaces().push(workspace);
+        }
+        result
+    }
+
     /// The specialisations of now.
     pub(super) fn load_specialisations(&self) -> Guard<Arc<Specialisations>> {
         self.specialisations.load()

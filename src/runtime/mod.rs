@@ -5,6 +5,7 @@
 //! | `tape`, `recorded` | the entry point, and the recorded functions |
 //! | `derivatives`, `vector` | their methods: for one output, and for any number |
 //! | `batch_calls`, `batch`, `batch_error` | methods for batches, their inputs and results, errors |
+//! | `non_finite` | the origin of a NaN or an infinity |
 //! | `core`, `kernel_call` | one call: kernel or tape; the kernel's part |
 //! | `nested` | recorded functions as operations of others |
 //! | `kernel_batch`, `kernel_rows`, `batch_code` | a batch; the kernel's part; its code for batches |
@@ -37,6 +38,7 @@ mod kernel_call;
 mod kernel_rows;
 mod lengths;
 mod nested;
+mod non_finite;
 mod options;
 mod outputs;
 mod profile;
@@ -52,6 +54,7 @@ mod workers;
 pub use batch::Rows;
 pub use batch_error::{BatchError, ElementCause, ElementError};
 pub use error::Error;
+pub use non_finite::{NonFinite, NonFiniteOrigin, NonFiniteResult};
 pub use options::TapeBuilder;
 pub use outputs::{Output, OutputReader, OutputWriter, Outputs};
 pub use recorded::{Recorded, RecordedWith};

@@ -18,6 +18,7 @@ mod long_runs;
 mod memory;
 mod merging;
 mod nested;
+mod non_finite;
 mod outputs;
 mod profiling;
 mod repeatable;
