@@ -23,7 +23,7 @@
 //! also has inputs without a gradient, [`Tape::builder`] sets options. The
 //! results, [`Recorded`] and [`RecordedWith`], are called with plain numbers.
 //! In a loop use [`Recorded::grad_into`], which allocates nothing once a kernel
-//! serves. [`Recorded::report`] tells who served and what was compiled.
+//! serves; for many inputs [`Recorded::grad_batch_into`]. [`Recorded::report`] tells who served and what was compiled.
 //!
 //! # Guide
 //!
@@ -41,6 +41,8 @@
 //! Calls return [`Error`], which is opaque and has predicates:
 //! [`Error::is_shape`], [`Error::is_foreign_var`], [`Error::is_too_long`],
 //! [`Error::is_not_repeatable`], [`Error::is_refused`]. [`Error::place`] is the place in the caller's source.
+//! A batch returns [`BatchError`], which tells the elements without a result.
+//! [`Recorded::find_non_finite`] finds the operation that made a NaN or an infinity.
 //! The library does not panic by itself; a panic of the recorded function
 //! passes through and leaves the function usable. That no kernel can be made is
 //! not an error of a call (the tape serves) but of [`Recorded::compile`], and a
@@ -65,6 +67,7 @@
 //!
 //! - `jit` (on by default): native kernels. Without it the tape serves all calls.
 //! - `nalgebra`, `ndarray`: [`trait@Carry`] for their arrays of `Var`.
+//! - `rayon`: batches on several threads.
 //! - `serde`: serialises reports and explanations.
 //! - `internals`: the stages between trace and kernel as public modules, exempt from semantic
 //!   versioning; `ARCHITECTURE.md` in the repository describes them.
@@ -257,7 +260,8 @@ pub use phigrad_macros::Carry;
 pub use phigrad_macros::traced;
 pub use pipeline::{Limits, Numerics, Purpose, Refusal};
 pub use runtime::{
-    Error, Output, OutputReader, OutputWriter, Outputs, Recorded, RecordedWith, Report, Tape,
+    BatchError, ElementCause, ElementError, Error, NonFinite, NonFiniteOrigin, NonFiniteResult,
+    Output, OutputReader, OutputWriter, Outputs, Recorded, RecordedWith, Report, Rows, Tape,
     TapeBuilder,
 };
 pub use ssa::Place;

@@ -24,6 +24,8 @@ pub enum Command {
     Run(RunArgs),
     /// Only verify values and gradients; exit code 1 if any is wrong.
     Check(Selection),
+    /// Measure batches of gradients against single calls.
+    Batch(BatchArgs),
     /// Measure kernels with closed forms against kernels without.
     Benefit(BenefitArgs),
     /// Measure short loops in the form that the cost model chooses, and in the others.
@@ -56,6 +58,17 @@ pub struct RunArgs {
     /// Far fewer repetitions: a look, not a measurement.
     #[arg(long)]
     pub quick: bool,
+}
+
+/// Arguments of `batch`.
+#[derive(Debug, Args)]
+pub struct BatchArgs {
+    /// The programs to run.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 /// Arguments of `benefit`.

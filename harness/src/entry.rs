@@ -3,6 +3,7 @@
 
 use phigrad::internals::ssa::Graph;
 
+use crate::commands::batch::{self, BatchRow};
 use crate::commands::simplify::traced;
 use crate::error::Error;
 use crate::measure::{self, Row};
@@ -24,6 +25,8 @@ pub struct Entry {
     pub verify_library: fn(&Case) -> Result<LibraryDeviations, Error>,
     /// Verifies all, then measures it.
     pub measure: fn(&Case, &Plan, RoundDone) -> Result<Row, Error>,
+    /// Measures batches.
+    pub batch: fn(&Case) -> Result<BatchRow, Error>,
     /// The graph of the objective, as recorded at the point of the case.
     pub graph: fn(&Case) -> Result<Graph, Error>,
 }
@@ -37,6 +40,7 @@ impl Entry {
             verify_plain: verify::verify_plain::<P>,
             verify_library: verify::verify_library::<P>,
             measure: measure::measure::<P>,
+            batch: batch::measure::<P>,
             graph: graph::<P>,
         }
     }

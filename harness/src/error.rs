@@ -69,6 +69,12 @@ pub enum Error {
         /// Its answer.
         source: phigrad::Error,
     },
+    /// A batch has other results than single calls.
+    #[error("{subject}: a batch has other results than single calls")]
+    BatchDiffers {
+        /// The program.
+        subject: String,
+    },
     /// A call that was to be measured in a kernel ran elsewhere.
     #[error(
         "{subject}: of {calls} calls meant for kernels they ran {kernel_calls}, \

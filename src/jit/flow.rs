@@ -11,12 +11,13 @@
 use core::ops::Range;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F64, I32};
+use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, Signature, Value};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::Switch;
 use smallvec::SmallVec;
 
+use super::Lanes;
 use super::lower::{Lowered, Lowering};
 use super::plan::{Next, Plan};
 use super::schedule::Test;
@@ -191,6 +192,7 @@ impl Flow<'_, '_, '_> {
     /// Makes a Cranelift block for each basic block, and a switch from the start to the block of
     /// `entry`.
     fn make_blocks(&mut self, plan: &Plan, start: ir::Block, entry: Value) {
+        let number = self.lowering.number_type();
         let builder = &mut *self.lowering.builder;
         let numbered: Vec<(u32, usize)> = self.entries.within(self.blocks.clone()).collect();
         // Only back edges lead to the first block of a function.
@@ -205,7 +207,7 @@ impl Flow<'_, '_, '_> {
             }
             let ir_block = builder.create_block();
             for _ in &plan.blocks[block].parameters {
-                builder.append_block_param(ir_block, F64);
+                builder.append_block_param(ir_block, number);
             }
             self.ir_blocks.push(ir_block);
         }
@@ -234,7 +236,7 @@ impl Flow<'_, '_, '_> {
                 Target::Outside(status) => self.return_unless_failed(|flow| flow.status(status)),
                 Target::Block(ir_block) => {
                     let args = self.arguments(values);
-                    match self.lowering.failed.take() {
+                    match self.take_failed() {
                         Some(failed) => {
                             let side_exit = self.side_exit();
                             let builder = &mut self.lowering.builder;
@@ -248,6 +250,7 @@ impl Flow<'_, '_, '_> {
             },
             Next::BackEdge(region, header, ref values) => self.back_edge(region, header, values),
             Next::Branch { test, then, otherwise } => {
+                self.stop_if_lanes_differ(test);
                 match (self.target(then), self.target(otherwise)) {
                     (Target::Outside(then), Target::Outside(otherwise)) => {
                         self.return_unless_failed(|flow| {
@@ -288,7 +291,10 @@ impl Flow<'_, '_, '_> {
     /// The outcome of the test, as an integer.
     fn test(&mut self, test: Test) -> Value {
         match test {
-            Test::Node(condition) => self.lowering.truth(condition, true),
+            Test::Node(condition) => {
+                let truth = self.lowering.truth(condition, true);
+                self.lowering.all(truth)
+            }
             Test::More(region) => {
                 let number = self.lowering.counter(region);
                 self.lowering.builder.ins().icmp_imm_s(IntCC::NotEqual, number, 0)
@@ -296,10 +302,26 @@ impl Flow<'_, '_, '_> {
         }
     }
 
+    /// The test whether a guard in the block has failed, as an integer, if there is one.
+    fn take_failed(&mut self) -> Option<Value> {
+        let failed = self.lowering.failed.take()?;
+        Some(self.lowering.any(failed))
+    }
+
     fn stop_if_failed(&mut self) {
-        if let Some(failed) = self.lowering.failed.take() {
+        if let Some(failed) = self.take_failed() {
             self.stop_if(failed);
         }
+    }
+
+    /// Takes the side exit if `test` differs between the elements.
+    fn stop_if_lanes_differ(&mut self, test: Test) {
+        let (Test::Node(condition), Lanes::Two) = (test, self.lowering.lanes) else { return };
+        self.stop_if_failed();
+        let truth = self.lowering.truth(condition, true);
+        let (any, all) = (self.lowering.any(truth), self.lowering.all(truth));
+        let differ = self.lowering.builder.ins().icmp(IntCC::NotEqual, any, all);
+        self.stop_if(differ);
     }
 
     /// Takes the side exit if `failed`.
@@ -339,7 +361,7 @@ impl Flow<'_, '_, '_> {
     /// Returns the value that `next` makes, or the side exit if a guard in the block has failed.
     fn return_unless_failed(&mut self, next: impl FnOnce(&mut Self) -> Value) {
         let mut result = next(self);
-        if let Some(failed) = self.lowering.failed.take() {
+        if let Some(failed) = self.take_failed() {
             let side_exit = self.status(Status::SideExit);
             result = self.lowering.builder.ins().select(failed, side_exit, result);
         }

@@ -9,13 +9,13 @@ use cranelift_codegen::ir::Value;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use super::Schedule;
 use super::flow::{self, Entries};
 use super::kernel::Sizes;
 use super::layout::Layout;
 use super::lower::{Lowering, Signatures, Values};
 use super::memory::Pointers;
 use super::plan::Plan;
+use super::{Lanes, Schedule};
 use crate::numeric::Routine;
 use crate::ssa::Graph;
 
@@ -46,12 +46,14 @@ impl Generated {
 pub(super) fn generate(
     schedule: &Schedule<'_>,
     plan: &Plan,
+    lanes: Lanes,
     isa: &dyn TargetIsa,
 ) -> Result<Generated, String> {
     let Schedule { graph, layout, .. } = schedule;
     let mut generator = Generator {
         graph,
         layout,
+        lanes,
         isa,
         context: Context::new(),
         frontend: FunctionBuilderContext::new(),
@@ -60,11 +62,11 @@ pub(super) fn generate(
     };
     let entries = generator.define(plan)?;
     let sizes = Sizes {
-        active: graph.active,
-        inactive: graph.inactive,
-        constants: plan.constants.len(),
-        scratch: layout.words as usize + plan.slots,
-        outputs: graph.outputs(),
+        active: graph.active * lanes.count(),
+        inactive: graph.inactive * lanes.count(),
+        constants: plan.constants.len() * lanes.count(),
+        scratch: (layout.words as usize + plan.slots) * lanes.count(),
+        outputs: graph.outputs() * lanes.count(),
     };
     let routines = graph.calls.values().map(|call| Arc::clone(&call.routine)).collect();
     Ok(Generated { code: generator.code, entries, sizes, routines })
@@ -73,6 +75,7 @@ pub(super) fn generate(
 struct Generator<'a> {
     graph: &'a Graph,
     layout: &'a Layout,
+    lanes: Lanes,
     isa: &'a dyn TargetIsa,
     context: Context,
     frontend: FunctionBuilderContext,
@@ -107,6 +110,7 @@ impl Generator<'_> {
             graph: self.graph,
             layout: self.layout,
             buffers: [Value::from_u32(0); 5],
+            lanes: self.lanes,
             builder: &mut builder,
             signatures: Signatures::new(self.isa),
             values: &mut self.values,

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F64, I8, I32, I64};
-use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, SigRef, Signature, Type, Value};
+use cranelift_codegen::ir::types::{F64, I32, I64};
+use cranelift_codegen::ir::{AbiParam, InstBuilder, SigRef, Signature, Type, Value};
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::FunctionBuilder;
 
+use super::Lanes;
 use super::code::RUN;
 use super::layout::{Layout, Words};
 use super::math::{Function, is_call};
@@ -22,7 +23,7 @@ use crate::ssa::{Call, Def, Graph, Node};
 #[derive(Clone, Copy)]
 pub(super) enum Lowered {
     Number(Value),
-    /// A comparison: 1 or 0 as an integer.
+    /// A comparison: 1 or 0 as an integer, or a mask; see `lanes`.
     Truth(Value),
 }
 
@@ -72,6 +73,7 @@ pub(super) struct Lowering<'a, 'f> {
     pub(super) layout: &'a Layout,
     /// The buffers, in the order of the signature.
     pub(super) buffers: [Value; 5],
+    pub(super) lanes: Lanes,
     pub(super) builder: &'a mut FunctionBuilder<'f>,
     pub(super) signatures: Signatures,
     pub(super) values: &'a mut Values,
@@ -119,9 +121,7 @@ impl Lowering<'_, '_> {
     /// Lowers one step.
     pub(super) fn step(&mut self, step: Step) {
         let [active, inactive, constants, scratch, outputs] = self.buffers;
-        let slots = self.layout.words;
-        // The kernel checks the sizes of the buffers, so all addresses are inside them.
-        let flags = MemFlagsData::trusted();
+        let (slots, flags) = (self.layout.words, self.flags());
         match step {
             Step::Load(node, source) => {
                 let (base, index, flags) = match source {
@@ -135,16 +135,19 @@ impl Lowering<'_, '_> {
                         return;
                     }
                 };
-                let value = self.builder.ins().load(F64, flags, base, offset(index));
+                let (number, at) = (self.number_type(), self.offset(index));
+                let value = self.builder.ins().load(number, flags, base, at);
                 self.values.insert(node, Lowered::Number(value));
             }
             Step::Store(node, slot) => {
                 let value = self.number(node);
-                self.builder.ins().store(flags, value, scratch, offset(slots + slot));
+                let at = self.offset(slots + slot);
+                self.builder.ins().store(flags, value, scratch, at);
             }
             Step::Output(index, node) => {
                 let value = self.number(node);
-                self.builder.ins().store(flags, value, outputs, offset(index));
+                let at = self.offset(index);
+                self.builder.ins().store(flags, value, outputs, at);
             }
             Step::Compute(node) => {
                 let value = match self.graph.nodes[node].def {
@@ -161,7 +164,8 @@ impl Lowering<'_, '_> {
             }
             Step::Write(node, word) => {
                 let value = self.number(node);
-                self.builder.ins().store(flags, value, scratch, offset(word));
+                let at = self.offset(word);
+                self.builder.ins().store(flags, value, scratch, at);
             }
             Step::Zero(word, len) => self.zero(word, len),
             Step::ZeroOutputs(first, count) => self.zero_outputs(first, count),
@@ -188,8 +192,10 @@ impl Lowering<'_, '_> {
         let routine = self.builder.ins().iconst(I64, routine as i64);
         let Words { args, results } = self.layout.calls[call];
         let scratch = self.buffers[3];
-        let args = self.builder.ins().iadd_imm_s(scratch, i64::from(offset(args)));
-        let results = self.builder.ins().iadd_imm_s(scratch, i64::from(offset(results)));
+        let [args, results] = [args, results].map(|word| {
+            let offset = i64::from(self.offset(word));
+            self.builder.ins().iadd_imm_s(scratch, offset)
+        });
         let partials = i64::from(self.layout.needs_partials[call]);
         let partials = self.builder.ins().iconst(I32, partials);
         self.builder.ins().call_indirect(signature, run, &[routine, args, results, partials]);
@@ -199,8 +205,8 @@ impl Lowering<'_, '_> {
     /// Loads a result of `call`.
     fn result(&mut self, call: Call, number: u32) -> Value {
         let word = self.layout.calls[call].results + number;
-        let (flags, scratch) = (MemFlagsData::trusted(), self.buffers[3]);
-        self.builder.ins().load(F64, flags, scratch, offset(word))
+        let (flags, scratch, offset) = (self.flags(), self.buffers[3], self.offset(word));
+        self.builder.ins().load(F64, flags, scratch, offset)
     }
 
     fn apply(&mut self, op: Op, args: &[Node]) -> Lowered {
@@ -223,14 +229,14 @@ impl Lowering<'_, '_> {
         if op == Op::Select {
             let condition = self.truth(args[0], true);
             let (then, otherwise) = (self.number(args[1]), self.number(args[2]));
-            return Lowered::Number(self.builder.ins().select(condition, then, otherwise));
+            return Lowered::Number(self.choose(condition, then, otherwise));
         }
         if op == Op::Powi {
             let base = self.number(args[0]);
             return Lowered::Number(match self.graph.constant(args[1]) {
                 Some(exponent) => self.power(base, exponent as i32),
                 // The verifier rejects it.
-                None => self.builder.ins().f64const(f64::NAN),
+                None => self.constant(f64::NAN),
             });
         }
         if op == Op::MulAdd
@@ -243,9 +249,11 @@ impl Lowering<'_, '_> {
         Lowered::Number(if is_call(op) {
             let signature = self.signatures.of_primitive(self.builder, op.arity());
             let address = Function::of(op).address() as i64;
-            let address = self.builder.ins().iconst(I64, address);
-            let call = self.builder.ins().call_indirect(signature, address, &numbers);
-            self.builder.inst_results(call)[0]
+            self.by_lane(&numbers, |lowering, numbers| {
+                let address = lowering.builder.ins().iconst(I64, address);
+                let call = lowering.builder.ins().call_indirect(signature, address, numbers);
+                lowering.builder.inst_results(call)[0]
+            })
         } else {
             self.instructions(op, &numbers)
         })
@@ -279,18 +287,18 @@ impl Lowering<'_, '_> {
             Op::Div => self.builder.ins().fdiv(a, b),
             Op::Neg => self.builder.ins().fneg(a),
             Op::Recip => {
-                let one = self.builder.ins().f64const(1.0);
+                let one = self.constant(1.0);
                 self.builder.ins().fdiv(one, a)
             }
             Op::MulAdd => self.builder.ins().fma(a, b, c),
             Op::Sqrt => self.builder.ins().sqrt(a),
             Op::Abs => self.builder.ins().fabs(a),
-            Op::CopySign => self.builder.ins().fcopysign(a, b),
+            Op::CopySign => self.copy_sign(a, b),
             Op::Signum => {
-                let one = self.builder.ins().f64const(1.0);
-                let sign = self.builder.ins().fcopysign(one, a);
+                let one = self.constant(1.0);
+                let sign = self.copy_sign(one, a);
                 let nan = self.builder.ins().fcmp(FloatCC::Unordered, a, a);
-                self.builder.ins().select(nan, a, sign)
+                self.choose(nan, a, sign)
             }
             Op::Min => self.extremum(FloatCC::LessThan, a, b),
             Op::Max => self.extremum(FloatCC::GreaterThan, a, b),
@@ -305,7 +313,7 @@ impl Lowering<'_, '_> {
             // Lowered before this match, or a call.
             _ => {
                 debug_assert!(false, "no instructions for {op}");
-                self.builder.ins().f64const(f64::NAN)
+                self.constant(f64::NAN)
             }
         }
     }
@@ -315,7 +323,7 @@ impl Lowering<'_, '_> {
         let before = self.builder.ins().fcmp(comparison, a, b);
         let nan = self.builder.ins().fcmp(FloatCC::Unordered, b, b);
         let first = self.builder.ins().bor(before, nan);
-        self.builder.ins().select(first, a, b)
+        self.choose(first, a, b)
     }
 
     /// The test whether `a` and `b` are the same bits or both NaN.
@@ -350,7 +358,7 @@ impl Lowering<'_, '_> {
                 base = self.builder.ins().fmul(base, base);
             }
         }
-        let one = self.builder.ins().f64const(1.0);
+        let one = self.constant(1.0);
         match product {
             None => one,
             Some(product) if n < 0 => self.builder.ins().fdiv(one, product),
@@ -363,26 +371,22 @@ impl Lowering<'_, '_> {
         match self.values.get(node) {
             Some(Lowered::Number(value)) => value,
             Some(Lowered::Truth(truth)) => {
-                let (one, zero) =
-                    (self.builder.ins().f64const(1.0), self.builder.ins().f64const(0.0));
-                self.builder.ins().select(truth, one, zero)
+                let (one, zero) = (self.constant(1.0), self.constant(0.0));
+                self.choose(truth, one, zero)
             }
             // The plan brings every operand into a register before its use.
-            None => self.builder.ins().f64const(f64::NAN),
+            None => self.constant(f64::NAN),
         }
     }
 
-    /// The test whether `node` is nonzero (or zero, if not `expect`), as an integer.
+    /// The test whether `node` is nonzero (or zero, if not `expect`).
     pub(super) fn truth(&mut self, node: Node, expect: bool) -> Value {
         match self.values.get(node) {
             Some(Lowered::Truth(truth)) if expect => truth,
-            Some(Lowered::Truth(truth)) => {
-                let zero = self.builder.ins().iconst(I8, 0);
-                self.builder.ins().icmp(IntCC::Equal, truth, zero)
-            }
+            Some(Lowered::Truth(truth)) => self.negated(truth),
             _ => {
                 let value = self.number(node);
-                let zero = self.builder.ins().f64const(0.0);
+                let zero = self.constant(0.0);
                 let comparison = if expect { FloatCC::NotEqual } else { FloatCC::Equal };
                 self.builder.ins().fcmp(comparison, value, zero)
             }
@@ -391,12 +395,6 @@ impl Lowering<'_, '_> {
 
     fn bits(&mut self, node: Node) -> Value {
         let number = self.number(node);
-        self.builder.ins().bitcast(I64, MemFlagsData::new(), number)
+        self.number_bits(number)
     }
-}
-
-/// The offset in bytes of entry number `index` of a buffer of `f64`.
-pub(super) fn offset(index: u32) -> i32 {
-    // `MAX_SIZE` keeps all buffers below 2^31 bytes.
-    (index * 8) as i32
 }

@@ -5,12 +5,12 @@
 //! and `flow` exits a loop at its bound. So all addresses are in the buffers; see `layout`.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F64, I64};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, Value};
 use smallvec::SmallVec;
 
 use super::layout::{ArraySource, Trajectory};
-use super::lower::{Lowering, offset};
+use super::lower::Lowering;
 use super::operands::known_element;
 use super::plan::Source;
 use crate::ssa::{Access, Node, Region};
@@ -48,14 +48,14 @@ impl Lowering<'_, '_> {
     /// The iteration number of `region`.
     pub(super) fn counter(&mut self, region: Region) -> Value {
         let word = self.layout.counter(self.graph, region);
-        let (flags, scratch) = (MemFlagsData::trusted(), self.scratch());
-        self.builder.ins().load(I64, flags, scratch, offset(word))
+        let (flags, scratch, offset) = (self.flags(), self.scratch(), self.offset(word));
+        self.builder.ins().load(I64, flags, scratch, offset)
     }
 
     pub(super) fn set_counter(&mut self, region: Region, number: Value) {
         let word = self.layout.counter(self.graph, region);
-        let (flags, scratch) = (MemFlagsData::trusted(), self.scratch());
-        self.builder.ins().store(flags, number, scratch, offset(word));
+        let (flags, scratch, offset) = (self.flags(), self.scratch(), self.offset(word));
+        self.builder.ins().store(flags, number, scratch, offset);
     }
 
     /// Sets the iteration number of `region` to that of its first iteration.
@@ -86,13 +86,13 @@ impl Lowering<'_, '_> {
         match (source, self.layout.trajectory(node)) {
             (Source::Iteration(region), _) => {
                 let number = self.counter(region);
-                self.builder.ins().fcvt_from_sint(F64, number)
+                self.of_iteration(number)
             }
             (_, Some(trajectory)) => {
                 let address = self.trajectory_address(trajectory);
                 self.load(address)
             }
-            (_, None) => self.builder.ins().f64const(f64::NAN),
+            (_, None) => self.constant(f64::NAN),
         }
     }
 
@@ -120,8 +120,8 @@ impl Lowering<'_, '_> {
         let value = self.number(node);
         let address = self.of_access(access);
         let (pointer, distance) = self.pointer(address);
-        let flags = MemFlagsData::trusted();
-        let before = self.builder.ins().load(F64, flags, pointer, distance);
+        let (flags, number) = (self.flags(), self.number_type());
+        let before = self.builder.ins().load(number, flags, pointer, distance);
         let sum = self.builder.ins().fadd(before, value);
         self.builder.ins().store(flags, sum, pointer, distance);
     }
@@ -137,11 +137,12 @@ impl Lowering<'_, '_> {
     }
 
     fn zero_in(&mut self, buffer: Value, word: u32, len: u32) {
-        let flags = MemFlagsData::trusted();
-        let zero = self.builder.ins().f64const(0.0);
+        let flags = self.flags();
+        let zero = self.constant(0.0);
         if len <= 8 {
             for word in word..word + len {
-                self.builder.ins().store(flags, zero, buffer, offset(word));
+                let offset = self.offset(word);
+                self.builder.ins().store(flags, zero, buffer, offset);
             }
             return;
         }
@@ -150,9 +151,10 @@ impl Lowering<'_, '_> {
         let start = self.builder.ins().iconst(I64, 0);
         self.builder.ins().jump(body, &[start.into()]);
         self.builder.switch_to_block(body);
-        let distance = self.builder.ins().ishl_imm_u(number, 3);
+        let (shift, offset) = (self.entry_shift(), self.offset(word));
+        let distance = self.builder.ins().ishl_imm_u(number, shift);
         let pointer = self.builder.ins().iadd(buffer, distance);
-        self.builder.ins().store(flags, zero, pointer, offset(word));
+        self.builder.ins().store(flags, zero, pointer, offset);
         let next = self.builder.ins().iadd_imm_s(number, 1);
         let again = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, next, i64::from(len));
         self.builder.ins().brif(again, body, &[next.into()], after, &[]);
@@ -200,34 +202,38 @@ impl Lowering<'_, '_> {
 
     fn load(&mut self, address: Address) -> Value {
         let (pointer, distance) = self.pointer(address);
-        self.builder.ins().load(F64, MemFlagsData::trusted(), pointer, distance)
+        let (flags, number) = (self.flags(), self.number_type());
+        self.builder.ins().load(number, flags, pointer, distance)
     }
 
     fn load_integer(&mut self, address: Address) -> Value {
         let (pointer, distance) = self.pointer(address);
-        self.builder.ins().load(I64, MemFlagsData::trusted(), pointer, distance)
+        let flags = self.flags();
+        self.builder.ins().load(I64, flags, pointer, distance)
     }
 
     fn store(&mut self, value: Value, address: Address) {
         let (pointer, distance) = self.pointer(address);
-        self.builder.ins().store(MemFlagsData::trusted(), value, pointer, distance);
+        let flags = self.flags();
+        self.builder.ins().store(flags, value, pointer, distance);
     }
 
     /// The address as a pointer and an offset in bytes.
     fn pointer(&mut self, address: Address) -> (Value, i32) {
         let Address { buffer, first, strides } = address;
         if strides.is_empty() {
-            return (buffer, offset(first));
+            return (buffer, self.offset(first));
         }
         if let Some(pointer) = self.pointers.get(buffer, &strides) {
-            return (pointer, offset(first));
+            return (pointer, self.offset(first));
         }
         let mut pointer = buffer;
+        let (shift, bytes) = (self.entry_shift(), i64::from(self.entry_bytes()));
         for &(region, stride) in &strides {
             let number = self.counter(region);
             let distance = match stride {
-                1 => self.builder.ins().ishl_imm_u(number, 3),
-                _ => self.builder.ins().imul_imm_s(number, stride * 8),
+                1 => self.builder.ins().ishl_imm_u(number, shift),
+                _ => self.builder.ins().imul_imm_s(number, stride * bytes),
             };
             pointer = self.builder.ins().iadd(pointer, distance);
         }
@@ -235,6 +241,6 @@ impl Lowering<'_, '_> {
             self.pointers.clear();
         }
         self.pointers.0.push((buffer, strides, pointer));
-        (pointer, offset(first))
+        (pointer, self.offset(first))
     }
 }

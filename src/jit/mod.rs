@@ -6,7 +6,7 @@
 //! | schedule | `schedule`, `order`, `operands`, `hot` | `Inst`s in the order of execution |
 //! | cuts | (by the caller, from `sequence`) | positions where a new function begins |
 //! | plan | `plan`, `uses`, `slots` | basic blocks of `Step`s with registers and spill slots |
-//! | lowering | `flow`, `lower`, `memory`, `math`, `generate` | Cranelift functions |
+//! | lowering | `flow`, `lower`, `lanes`, `memory`, `math`, `generate` | Cranelift functions |
 //! | code | `native`, `code`, `kernel` | executable memory and its safe interface |
 
 // The files that know Cranelift; without the feature `jit`, `native` has no code to run.
@@ -16,6 +16,8 @@ mod code;
 mod flow;
 #[cfg(feature = "jit")]
 mod generate;
+#[cfg(feature = "jit")]
+mod lanes;
 #[cfg(feature = "jit")]
 mod lower;
 #[cfg(feature = "jit")]
@@ -125,6 +127,22 @@ pub(crate) enum Allocator {
     SinglePass,
 }
 
+/// The number of elements that a kernel computes at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lanes {
+    One,
+    Two,
+}
+
+impl Lanes {
+    fn count(self) -> usize {
+        match self {
+            Lanes::One => 1,
+            Lanes::Two => 2,
+        }
+    }
+}
+
 /// A graph in the order of execution, with the layout of its memory.
 pub struct Schedule<'a> {
     graph: &'a Graph,
@@ -204,22 +222,58 @@ impl Schedule<'_> {
         allocator: Allocator,
         cuts: &[u32],
     ) -> Result<Kernel, CompileError> {
-        self.compile_with(allocator, cuts, plan::REGISTERS)
+        self.compile_with((allocator, Lanes::One), cuts, plan::REGISTERS)
+    }
+
+    /// As [`Schedule::compile`], for two elements at once: each buffer of the kernel has two
+    /// numbers for each entry, those of the elements. The kernel has a side exit, too, if the
+    /// elements take different paths. `None` if the graph calls routines, which are for one element.
+    ///
+    /// # Errors
+    ///
+    /// See [`CompileError`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::internals::jit::schedule;
+    ///
+    /// let text = "graph active 1 inactive 0\nb0:\n  v1 = mul v0 v0\n  return v1\n";
+    /// let graph = phigrad::internals::ssa::parse(text)?;
+    /// let kernel = schedule(&graph)?.compile_pairs(&[])?.unwrap();
+    /// let mut outputs = [0.0; 2];
+    /// kernel.run(&[3.0, 5.0], &[], &mut Vec::new(), &mut outputs)?;
+    /// assert_eq!(outputs, [9.0, 25.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compile_pairs(&self, cuts: &[u32]) -> Result<Option<Kernel>, CompileError> {
+        if !self.graph.calls.is_empty() {
+            return Ok(None);
+        }
+        let how = (Allocator::Backtracking, Lanes::Two);
+        self.compile_with(how, cuts, plan::REGISTERS).map(Some)
     }
 
     /// As [`Schedule::compile_by`], with another number of registers.
     fn compile_with(
         &self,
-        allocator: Allocator,
+        (allocator, lanes): (Allocator, Lanes),
         cuts: &[u32],
         registers: usize,
     ) -> Result<Kernel, CompileError> {
-        let plan = plan::plan(self, cuts, registers);
+        let mut plan = plan::plan(self, cuts, registers);
         let words = self.layout.words as usize + plan.slots;
-        if words > MAX_SIZE {
+        if words > MAX_SIZE / lanes.count() {
             return Err(CompileError::Scratch { words: words as u64 });
         }
-        let (code, code_bytes) = native::compile(self, &plan, allocator)?;
+        let size = self.graph.nodes.len().max(self.graph.outputs()).max(plan.constants.len());
+        if size > MAX_SIZE / lanes.count() {
+            return Err(CompileError::TooLarge { size });
+        }
+        let (code, code_bytes) = native::compile(self, &plan, (allocator, lanes))?;
+        if lanes == Lanes::Two {
+            plan.constants = plan.constants.iter().flat_map(|&constant| [constant; 2]).collect();
+        }
         Ok(Kernel { code, constants: plan.constants, code_bytes })
     }
 }

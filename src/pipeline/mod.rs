@@ -1,7 +1,8 @@
 //! From a recorded graph to a kernel: the tables of passes (`passes`), the choice between forms of
-//! loops (`loop_forms`) by a cost model (`cost`), options, tiers, and reasons why there is no kernel
-//! (`refusal`).
+//! loops (`loop_forms`) by a cost model (`cost`), options, tiers, code for batches (`batch`), and reasons
+//! why there is no kernel (`refusal`).
 
+mod batch;
 pub(crate) mod cost;
 mod loop_forms;
 mod options;
@@ -10,6 +11,7 @@ mod purpose;
 mod refusal;
 mod tier;
 
+pub(crate) use batch::{BatchCode, BatchSource, Sharing};
 pub(crate) use options::{Audit, Hotness, Options};
 pub use options::{Limits, LoopForm, Numerics, Tuning};
 pub(crate) use passes::{

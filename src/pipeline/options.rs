@@ -209,28 +209,53 @@ pub(crate) enum Audit {
     Never,
 }
 
+/// The golden ratio: its multiples are spread evenly.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 impl Audit {
     /// Tests whether kernel call number `call`, from 1, is repeated. The distances are irregular,
     /// so that state that alternates from call to call does not hide.
     #[inline]
     pub(crate) fn includes(self, call: u64) -> bool {
-        /// The golden ratio: its multiples are spread evenly.
-        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
         match self {
             Audit::Growing => {
-                let power = u64::from(call.max(1).ilog2());
-                call >= 64 && call - (1 << power) == GOLDEN.wrapping_mul(power) >> (65 - power)
+                let power = call.max(1).ilog2();
+                call >= 64 && call == Self::after_power(power)
             }
-            Audit::Every(every) => {
-                let (round, position) = (call / u64::from(every), call % u64::from(every));
-                position == (GOLDEN.wrapping_mul(round) >> 32) % u64::from(every)
-            }
+            Audit::Every(every) => call == Self::in_round(call / u64::from(every), every),
             Audit::Never => false,
         }
     }
-}
 
-impl Audit {
+    /// The number of the first repeated call after call number `call`.
+    pub(crate) fn next_after(self, call: u64) -> u64 {
+        let after = |next: u64| (next > call).then_some(next);
+        match self {
+            Audit::Growing => {
+                let power = call.max(64).ilog2();
+                after(Self::after_power(power)).unwrap_or_else(|| Self::after_power(power + 1))
+            }
+            Audit::Every(every) => {
+                let round = call / u64::from(every);
+                after(Self::in_round(round, every))
+                    .unwrap_or_else(|| Self::in_round(round + 1, every))
+            }
+            Audit::Never => u64::MAX,
+        }
+    }
+
+    /// The repeated call from call number 2^`power` on.
+    fn after_power(power: u32) -> u64 {
+        let offset = GOLDEN.wrapping_mul(u64::from(power)).checked_shr(65 - power);
+        (1u64 << power.min(63)).saturating_add(offset.unwrap_or(0))
+    }
+
+    /// The repeated call in round number `round` of `every` calls.
+    fn in_round(round: u64, every: u32) -> u64 {
+        let every = u64::from(every);
+        round * every + (GOLDEN.wrapping_mul(round) >> 32) % every
+    }
+
     /// Tests whether few audits take place around call number `call`, one of them.
     pub(crate) fn is_rare(self, call: u64) -> bool {
         self == Audit::Growing || call.is_power_of_two()
@@ -253,5 +278,24 @@ impl Options {
     /// which does the same on every run, and not where the user says when kernels are made.
     pub(crate) fn is_timed(&self) -> bool {
         self.hotness.is_measured() && self.background
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_audited_call_is_the_first_one_that_is_included() {
+        for audit in [Audit::Growing, Audit::Every(1), Audit::Every(7), Audit::Every(1000)] {
+            let mut next = 0;
+            for call in 0..20_000 {
+                if next <= call {
+                    next = (call + 1..).find(|&call| audit.includes(call)).unwrap();
+                }
+                assert_eq!(audit.next_after(call), next, "{audit:?} after {call}");
+            }
+        }
+        assert_eq!(Audit::Never.next_after(5), u64::MAX);
     }
 }

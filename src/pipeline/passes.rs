@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::loop_forms::{
     close_loops, closed_forms, expand_short_loops, rolled_in_order, with_loops,
 };
-use super::{LoopForm, Numerics, Options, Purpose, Refusal, Tier};
+use super::{BatchSource, LoopForm, Numerics, Options, Purpose, Refusal, Tier};
 use crate::diff::{
     Checkpointed, Wanted, checkpoint, custom_without_derivative, jacobian, reordered, reverse,
     tangent,
@@ -194,6 +194,8 @@ impl KernelState<'_> {
 /// A kernel, with statistics for the report.
 pub(crate) struct Coarsened {
     pub(crate) kernel: Kernel,
+    /// The source of code for batches, if there can be such code.
+    pub(crate) batches: Option<BatchSource>,
     /// The number of nodes of the compiled graph.
     pub(crate) nodes: usize,
     /// The number of values that loops save for the reverse sweep.
@@ -314,7 +316,11 @@ pub(crate) fn coarsen(
         if words <= limit as u64 {
             let recomputed = checkpointed.recomputed.len();
             let coarsened = compile(&graph, tier, options, profiling_inputs)?;
-            return Ok(Coarsened { recomputed, ..coarsened });
+            let batches = match tier {
+                Tier::First => None,
+                Tier::Optimised => BatchSource::new(graph, purpose, options, profiling_inputs),
+            };
+            return Ok(Coarsened { recomputed, batches, ..coarsened });
         }
         // Checkpoints save memory in reverse sweeps only.
         let less = checkpoint(&checkpointed).filter(|_| purpose.has_reverse_sweep());
@@ -344,6 +350,7 @@ fn compile(
     let cuts = cuts(&sequence, options);
     Ok(Coarsened {
         kernel: schedule.compile_by(allocator, &cuts)?,
+        batches: None,
         nodes: graph.nodes.len(),
         saved_values: saved_words(graph),
         recomputed: 0,
@@ -387,7 +394,7 @@ pub(crate) fn dense_jacobian(
 }
 
 /// The positions where the code is cut into segments.
-fn cuts(sequence: &Sequence, options: &Options) -> Vec<u32> {
+pub(super) fn cuts(sequence: &Sequence, options: &Options) -> Vec<u32> {
     match options.tuning.reuse_aware {
         true => cut(sequence, options.tuning.segment),
         false => cut_evenly(sequence, options.tuning.segment),

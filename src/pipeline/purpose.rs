@@ -99,6 +99,11 @@ impl Purpose {
         matches!(self, Purpose::Outputs | Purpose::JacobianVectorProduct)
     }
 
+    /// Tests whether there are calls for batches.
+    pub(crate) fn has_batches(self) -> bool {
+        matches!(self, Purpose::Value | Purpose::Gradient | Purpose::ValueAndGradient)
+    }
+
     /// Tests whether the tape is swept for it.
     pub(crate) fn is_swept(self) -> bool {
         self.has_reverse_sweep() && !self.is_by_weights()

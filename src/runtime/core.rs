@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
@@ -20,6 +20,8 @@ use super::specialisation::Specialisation;
 use crate::pipeline::{Limits, Numerics, Options, Purpose, Recording, Refusal};
 use crate::trace::{Adjoints, Detail, Inputs, Run, RunLimits, Site, Tangents, Tracer, Var};
 
+type Specialisations = SmallVec<[Arc<Specialisation>; 2]>;
+
 /// All of a recorded function but the function itself.
 pub(super) struct Core {
     options: Options,
@@ -27,7 +29,7 @@ pub(super) struct Core {
     /// The number of calls with a length of input that had no specialisation.
     unspecialised_calls: AtomicU64,
     /// In the order of their lengths.
-    specialisations: ArcSwap<SmallVec<[Arc<Specialisation>; 2]>>,
+    specialisations: ArcSwap<Specialisations>,
     /// The lengths without a specialisation; locked to add one.
     others: Mutex<OtherLengths>,
     /// The bytes of all recorded paths.
@@ -140,16 +142,27 @@ impl Core {
             Error::check_length("gradient", inputs.active.len(), gradient.len())?;
         }
         check_direction(inputs, request)?;
-        let (f, key) = (Scalar(f), Key { inputs, outputs: None });
+        self.call_scalar(&Scalar(f), Key { inputs, outputs: None }, request, gradient)
+    }
+
+    /// As [`Core::call`], with slices whose lengths have been checked.
+    #[inline]
+    pub(super) fn call_scalar<F: Fn(&[Var], &[Var]) -> Option<Var>>(
+        &self,
+        f: &Scalar<F>,
+        key: Key<'_>,
+        request: Request<'_>,
+        gradient: &mut [f64],
+    ) -> Result<f64, Error> {
         let mut exit = None;
         if let Some(specialisation) = find(&self.specialisations.load(), key) {
-            match self.try_kernel(&f, specialisation, inputs, request, gradient) {
+            match self.try_kernel(f, specialisation, key.inputs, request, gradient) {
                 Attempt::Served(value) => return value,
                 Attempt::Exit(kernel_exit) => exit = Some(kernel_exit),
                 Attempt::NoKernel => {}
             }
         }
-        self.call_tape(&f, key, request, exit, gradient)
+        self.call_tape(f, key, request, exit, gradient)
     }
 
     /// Calls `f`, a function of several outputs, which have the shape `of_type` if their type tells.
@@ -244,7 +257,7 @@ impl Core {
     }
 
     #[inline(never)]
-    fn call_tape(
+    pub(super) fn call_tape(
         &self,
         f: &impl Function,
         key: Key<'_>,
@@ -293,7 +306,7 @@ impl Core {
     /// right also if the kernel is not.
     #[cold]
     #[inline(never)]
-    fn repeat(
+    pub(super) fn repeat(
         &self,
         f: &impl Function,
         (specialisation, served): (&Specialisation, Served),
@@ -387,6 +400,35 @@ impl Core {
             self.lock_workspaces().push(workspace);
         }
         result
+    }
+
+    /// Runs `f` on the tape with marks and sites, and calls `read` with the run.
+    pub(super) fn on_whole_tape<T>(
+        &self,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        inputs: Inputs<'_>,
+        read: impl FnOnce(&Run<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
+        workspace.tracer.detail(Detail::Marks);
+        let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
+        let limits = RunLimits { whole, call, has_reverse_sweep: false };
+        let run = workspace.tracer.run_within(f, inputs, limits, self.created_at);
+        let run = run.map_err(Kind::Trace)?;
+        let result = read(&run);
+        if matches!(run, Run::Whole(_)) {
+            self.lock_workspaces().push(workspace);
+        }
+        result
+    }
+
+    /// The specialisations of now.
+    pub(super) fn load_specialisations(&self) -> Guard<Arc<Specialisations>> {
+        self.specialisations.load()
+    }
+
+    pub(super) fn options(&self) -> &Options {
+        &self.options
     }
 
     /// Forgets all that was recorded, and all kernels.
@@ -484,7 +526,7 @@ impl Core {
 }
 
 /// The specialisation for `key`.
-fn find<'a>(
+pub(super) fn find<'a>(
     specialisations: &'a [Arc<Specialisation>],
     key: Key<'_>,
 ) -> Option<&'a Arc<Specialisation>> {

@@ -32,6 +32,12 @@ pub(super) enum Kind {
          (Operation::vjp_tangent)"
     )]
     NoSecondDerivative { operation: String, at: Site },
+    #[error(
+        "the {slice} has length {found}, which is no multiple of {count}, the number of elements"
+    )]
+    Rows { slice: &'static str, count: usize, found: usize },
+    #[error("element {element} of the batch: {error}")]
+    Element { element: usize, error: Box<Error> },
     /// The function has returned an error of its own, which the caller returns.
     #[error("the function returned an error")]
     Failed,
@@ -62,6 +68,43 @@ impl Error {
         if found == expected { Ok(()) } else { Err(Kind::Shape { slice, expected, found }.into()) }
     }
 
+    /// The kind of error, of the call itself if it was for an element of a batch.
+    fn kind(&self) -> &Kind {
+        match &self.0 {
+            Kind::Element { error, .. } => error.kind(),
+            kind => kind,
+        }
+    }
+
+    /// The position of the first element without a result if a batch is not complete, from 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Limits, Tape, Var};
+    ///
+    /// let mut limits = Limits::default();
+    /// limits.call_events = 10;
+    /// let f = Tape::builder().limits(limits).record(|x: &[Var]| {
+    ///     let mut product = x[0];
+    ///     while product < 100.0 {
+    ///         product *= x[0];
+    ///     }
+    ///     product
+    /// });
+    /// let mut values = [0.0; 3];
+    /// let error = f.eval_batch_into(&[5.0, 1.001, 100.0], 3, &mut values).unwrap_err();
+    /// let error = phigrad::Error::from(error);
+    /// assert!(error.is_too_long());
+    /// assert_eq!((error.element(), values), (Some(1), [125.0, 0.0, 100.0]));
+    /// ```
+    pub fn element(&self) -> Option<usize> {
+        match self.0 {
+            Kind::Element { element, .. } => Some(element),
+            _ => None,
+        }
+    }
+
     /// True if the function has returned an error of its own.
     pub(super) fn is_failed(&self) -> bool {
         matches!(self.0, Kind::Failed)
@@ -75,7 +118,10 @@ impl Error {
     /// True if a slice has the wrong length, or a custom operation was called with a wrong number
     /// of arguments. For an example see [`Error`].
     pub fn is_shape(&self) -> bool {
-        matches!(self.0, Kind::Shape { .. } | Kind::Trace(TraceError::Arguments { .. }))
+        matches!(
+            self.kind(),
+            Kind::Shape { .. } | Kind::Rows { .. } | Kind::Trace(TraceError::Arguments { .. })
+        )
     }
 
     /// True if the function used a `Var` of another call or recording.
@@ -95,14 +141,14 @@ impl Error {
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     pub fn is_foreign_var(&self) -> bool {
-        matches!(self.0, Kind::Trace(TraceError::ForeignVar { .. }))
+        matches!(self.kind(), Kind::Trace(TraceError::ForeignVar { .. }))
     }
 
     /// True if the call took more operations than
     /// [`Limits::call_events`](crate::Limits::call_events) allows. For an
     /// example see [`TapeBuilder::limits`](crate::TapeBuilder::limits).
     pub fn is_too_long(&self) -> bool {
-        matches!(self.0, Kind::Trace(TraceError::TooLong { .. }))
+        matches!(self.kind(), Kind::Trace(TraceError::TooLong { .. }))
     }
 
     /// True if a call with more operations than
@@ -131,13 +177,16 @@ impl Error {
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     pub fn is_not_repeatable(&self) -> bool {
-        matches!(self.0, Kind::Trace(TraceError::NotRepeatable { .. }) | Kind::OtherOutputs { .. })
+        matches!(
+            self.kind(),
+            Kind::Trace(TraceError::NotRepeatable { .. }) | Kind::OtherOutputs { .. }
+        )
     }
 
     /// True if a second derivative was asked for, and the function calls an operation that has none
     /// ([`Operation::vjp_tangent`](crate::Operation::vjp_tangent)).
     pub fn is_not_twice_differentiable(&self) -> bool {
-        matches!(self.0, Kind::NoSecondDerivative { .. })
+        matches!(self.kind(), Kind::NoSecondDerivative { .. })
     }
 
     /// True if `compile` made no kernel; the text gives the reason, and so does
@@ -152,7 +201,7 @@ impl Error {
     /// assert!(f.compile().unwrap_err().is_refused()); // No call has been made yet.
     /// ```
     pub fn is_refused(&self) -> bool {
-        matches!(self.0, Kind::NotCompiled(_) | Kind::Unrecorded)
+        matches!(self.kind(), Kind::NotCompiled(_) | Kind::Unrecorded)
     }
 
     /// The place of the error in the user's source, if there is one: the operation that used
@@ -170,7 +219,7 @@ impl Error {
     /// assert_eq!(error.place().map(|place| place.line), Some(line!() - 2));
     /// ```
     pub fn place(&self) -> Option<Place> {
-        match &self.0 {
+        match self.kind() {
             Kind::Trace(
                 TraceError::ForeignVar { used: site, .. }
                 | TraceError::TooLong { at: site, .. }
@@ -184,7 +233,8 @@ impl Error {
             Kind::NotCompiled(
                 Refusal::Path(MergeError::Divergent { at }) | Refusal::LongRun { at, .. },
             ) => Some(at.clone()),
-            Kind::Shape { .. } | Kind::Failed | Kind::NotCompiled(_) | Kind::Unrecorded => None,
+            Kind::Shape { .. } | Kind::Rows { .. } | Kind::Element { .. } => None,
+            Kind::Failed | Kind::NotCompiled(_) | Kind::Unrecorded => None,
         }
     }
 }

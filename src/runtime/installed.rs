@@ -9,13 +9,16 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
+use super::batch_code::BatchCodes;
 use super::profile::GraphVersion;
 use crate::jit::Kernel;
-use crate::pipeline::Purpose;
+use crate::pipeline::{BatchSource, Purpose};
 
 /// A kernel in use, the version of the graph it was made from, and its record.
 pub(super) struct Installed {
     pub(super) kernel: Kernel,
+    /// Its code for batches.
+    pub(super) batches: BatchCodes,
     /// The purpose that it was made for: that of the calls it serves, or the product by which it
     /// serves calls for a Jacobian, in several runs.
     pub(super) product: Purpose,
@@ -105,11 +108,13 @@ impl Installed {
     /// A kernel; `calls` counts those that kernels for its purpose serve.
     pub(super) fn new(
         (kernel, product): (Kernel, Purpose),
+        batches: Option<BatchSource>,
         graph_version: GraphVersion,
         calls: Arc<AtomicU64>,
     ) -> Self {
         Installed {
             kernel,
+            batches: BatchCodes::new(batches),
             product,
             graph_version,
             old_calls: AtomicU64::new(calls.load(Ordering::Relaxed)),
@@ -154,8 +159,24 @@ impl Installed {
     /// Counts a call that it served. Returns its number, from 1.
     #[inline]
     pub(super) fn served(&self) -> u64 {
-        let calls = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        self.served_calls(1)
+    }
+
+    /// Counts that many calls that it served. Returns the number of the last one.
+    #[inline]
+    pub(super) fn served_calls(&self, count: usize) -> u64 {
+        let calls = self.calls.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
         calls.saturating_sub(self.old_calls.load(Ordering::Relaxed))
+    }
+
+    /// The number of the latest call that it served.
+    pub(super) fn latest_call(&self) -> u64 {
+        self.served_calls(0)
+    }
+
+    /// Tests whether calls try it without taking its time.
+    pub(super) fn is_in_use(&self) -> bool {
+        matches!(self.plan.get(), Plan::Kernel)
     }
 
     /// Counts a call without a result. A kernel that has had none for long backs off.
@@ -214,7 +235,7 @@ mod tests {
             parse("graph active 1 inactive 0\nb0:\n  v1 = add v0 v0\n  return v1\n").unwrap();
         let kernel = schedule(&graph).unwrap().compile(&[]).unwrap();
         let made = (kernel, Purpose::Value);
-        Installed::new(made, GraphVersion { generation: 0, version: 1 }, Arc::default())
+        Installed::new(made, None, GraphVersion { generation: 0, version: 1 }, Arc::default())
     }
 
     /// Serves `count` calls, `exits` of them with an exit. Returns how many tried the kernel.

@@ -214,7 +214,7 @@ impl Job {
                 GraphVersion { generation: snapshot.generation, version: snapshot.version };
             let calls = specialisation.kernel_calls(purpose);
             let made = (coarsened.kernel, product);
-            let installed = Installed::new(made, graph_version, calls);
+            let installed = Installed::new(made, coarsened.batches, graph_version, calls);
             specialisation.install(purpose, installed);
         }
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::function::Request;
 use super::installed::{Dispatch, Installed};
+use super::kernel_rows::BatchBuffers;
 use super::profile::{ExitReason, KernelExit};
 use super::specialisation::Specialisation;
 use crate::jit::{Kernel, RunError};
@@ -13,8 +14,8 @@ use crate::trace::Inputs;
 
 /// The buffers of one kernel call.
 #[derive(Default)]
-struct Buffers {
-    scratch: Vec<f64>,
+pub(super) struct Buffers {
+    pub(super) scratch: Vec<f64>,
     outputs: Vec<f64>,
     /// Inactive inputs, weights and direction.
     inactive: Vec<f64>,
@@ -23,6 +24,7 @@ struct Buffers {
     /// A unit vector, and a Jacobian.
     unit: Vec<f64>,
     jacobian: Vec<f64>,
+    pub(super) batch: BatchBuffers,
 }
 
 impl Buffers {
@@ -34,14 +36,25 @@ impl Buffers {
             zeros: Vec::new(),
             unit: Vec::new(),
             jacobian: Vec::new(),
+            batch: BatchBuffers::new(),
         }
     }
 }
 
 thread_local! {
-    /// The buffers of the latest call, for their memory. Kernels run no user
-    /// code, so one pair for each thread is enough.
+    /// The buffers of the latest call, for their memory. A call inside a custom operation finds none
+    /// and makes its own.
     static BUFFERS: Cell<Buffers> = const { Cell::new(Buffers::new()) };
+}
+
+/// Calls `run` with the buffers of the thread.
+#[inline]
+pub(super) fn with_buffers<T>(run: impl FnOnce(&mut Buffers) -> T) -> T {
+    let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
+    let result = run(&mut buffers);
+    // In a thread that is ending the buffers are dropped.
+    let _ = BUFFERS.try_with(|kept| kept.set(buffers));
+    result
 }
 
 /// A call that a kernel served.
@@ -89,19 +102,15 @@ fn run(
     request: Request<'_>,
     results: &mut [f64],
 ) -> Result<f64, ExitReason> {
-    let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
-    let result = match request.purpose {
-        Purpose::Jacobian => run_jacobian(installed, inputs, results, &mut buffers),
-        _ => run_once(&installed.kernel, inputs, request, &mut buffers).map(|outputs| {
+    with_buffers(|buffers| match request.purpose {
+        Purpose::Jacobian => run_jacobian(installed, inputs, results, buffers),
+        _ => run_once(&installed.kernel, inputs, request, buffers).map(|outputs| {
             if request.purpose.has_reverse_sweep() {
                 results.copy_from_slice(&outputs[..results.len()]);
             }
             outputs.last().copied().unwrap_or(f64::NAN)
         }),
-    };
-    // In a thread that is ending the buffers are dropped.
-    let _ = BUFFERS.try_with(|kept| kept.set(buffers));
-    result
+    })
 }
 
 /// Runs the kernel for each row or column of the Jacobian, which it writes into `results` on
@@ -154,7 +163,7 @@ fn run_jacobian(
 
 /// Runs `kernel` once; returns its outputs.
 #[inline]
-fn run_once<'a>(
+pub(super) fn run_once<'a>(
     kernel: &Kernel,
     inputs: Inputs<'_>,
     Request { purpose, direction, weights }: Request<'_>,
@@ -198,7 +207,7 @@ fn run_once<'a>(
 }
 
 /// True if all numbers are finite; without an early exit, so that the loop is vectorised.
-fn all_finite(numbers: &[f64]) -> bool {
+pub(super) fn all_finite(numbers: &[f64]) -> bool {
     const EXPONENT: u64 = 0x7ff0_0000_0000_0000;
     numbers.iter().fold(true, |all, x| all & (x.to_bits() & EXPONENT != EXPONENT))
 }

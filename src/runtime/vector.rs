@@ -22,7 +22,10 @@ const fn is_scalar<O: Output>() -> bool {
 }
 
 /// Adds the function's own error to the result of a call.
-fn answer<T, E>(result: Result<T, Error>, failure: Cell<Option<E>>) -> Result<Result<T, E>, Error> {
+pub(super) fn answer<T, E>(
+    result: Result<T, Error>,
+    failure: Cell<Option<E>>,
+) -> Result<Result<T, E>, Error> {
     match (result, failure.into_inner()) {
         (Err(error), Some(failure)) if error.is_failed() => Ok(Err(failure)),
         (result, _) => result.map(Ok),

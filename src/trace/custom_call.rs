@@ -10,7 +10,7 @@ use core::ops::Range;
 use core::panic::Location;
 
 use super::tangents::Dual;
-use super::{Site, Var, recorder};
+use super::{Events, Site, Var, recorder};
 use crate::custom::{Custom, CustomOperation, Operation, Point};
 use crate::op::Op;
 
@@ -50,8 +50,15 @@ impl OutputWord {
 pub(crate) const MAX_OUTPUTS: usize = 1 << OutputWord::NUMBER_BITS;
 
 impl CustomCall {
+    /// The contributions of the outputs, with these adjoints, to the adjoints of the arguments.
+    pub(super) fn contributions(&self, events: &Events, weights: &[f64]) -> Vec<f64> {
+        let mut product = vec![0.0; self.custom.inputs()];
+        self.custom.vjp(self.point(&events.values), weights, &mut product);
+        product
+    }
+
     /// The events of the arguments.
-    fn arguments(&self) -> Range<usize> {
+    pub(super) fn arguments(&self) -> Range<usize> {
         self.first_output - self.custom.inputs()..self.first_output
     }
 

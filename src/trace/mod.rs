@@ -8,7 +8,8 @@
 //! too long to be kept whole (`store`) is a [`LongRun`].
 //!
 //! Algorithms: [`sweep()`] is the reverse sweep over the tape; [`find_loops`] finds loops in a tape
-//! (`trace_loops`), [`infer_induction`] how their operands depend on the iteration (`induction`).
+//! (`trace_loops`), [`infer_induction`] how their operands depend on the iteration (`induction`);
+//! `non_finite` finds the operation that made a NaN or an infinity.
 
 mod apply;
 mod captures;
@@ -22,6 +23,7 @@ mod float;
 mod induction;
 mod long_run;
 pub(crate) mod mark;
+mod non_finite;
 mod operators;
 mod payload;
 mod recorder;
@@ -49,6 +51,9 @@ pub use event::{Event, Operand, Role, Site};
 pub use events::Events;
 pub(crate) use induction::{BodyEvent, OperandRule, infer_induction};
 pub use long_run::{LongRun, Run};
+pub(crate) use non_finite::{
+    Origin, number, operands, operation, origin_of_derivative, origin_of_value,
+};
 pub(crate) use run::CarriedName;
 pub use run::{Inputs, Trace};
 pub use special::Special;

@@ -132,6 +132,25 @@ fn calls_with_data_allocate_nothing_after_the_first_ones() {
 }
 
 #[test]
+fn batches_allocate_nothing_after_the_first_ones() {
+    let f = manual(Numerics::Real).audit(0).record(function);
+    let batch = |count: usize| {
+        let (xs, mut gradients, mut values) = ([0.5; 8], [0.0; 8], [0.0; 4]);
+        for _ in 0..count {
+            f.grad_batch_into(&xs, 4, &mut gradients).unwrap();
+            f.value_and_grad_batch_into(&xs, 4, &mut values, &mut gradients).unwrap();
+        }
+    };
+    f.grad(&[1.0, 0.5]).unwrap();
+    f.compile().unwrap();
+    assert_none("in the kernel", batch);
+    // Code for two elements at once has been made.
+    batch(500);
+    assert_none("two elements at once", batch);
+    assert_eq!(f.report().tape_calls, 1);
+}
+
+#[test]
 fn results_that_are_not_finite_allocate_nothing() {
     let f = manual(Numerics::Real).record(|x: &[Var]| x[0].ln());
     f.grad(&[1.0]).unwrap();

@@ -6,6 +6,7 @@ mod common;
 
 mod agreement;
 mod allocation;
+mod batches;
 mod calls;
 mod checkpoints;
 mod control;
@@ -17,6 +18,7 @@ mod long_runs;
 mod memory;
 mod merging;
 mod nested;
+mod non_finite;
 mod outputs;
 mod profiling;
 mod repeatable;

@@ -1,5 +1,6 @@
 //! The commands of the binary.
 
+pub mod batch;
 mod benefit;
 mod check;
 mod choices;
@@ -22,6 +23,7 @@ pub fn execute(cli: &Cli, out: &mut dyn Write) -> Result<(), Error> {
     match &cli.command {
         Command::Run(args) => run::run(args, out),
         Command::Check(selection) => check::check(selection, out),
+        Command::Batch(args) => batch::batch(args, out),
         Command::Benefit(args) => benefit::benefit(args, out),
         Command::Choices(args) => choices::choices(args, out),
         Command::Closed(args) => closed::closed(args, out),

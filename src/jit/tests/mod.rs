@@ -7,7 +7,7 @@ mod random;
 use core::ops::Range;
 
 use super::plan::{REGISTERS, Step, plan};
-use super::{Allocator, RunError, Schedule, schedule, schedule_with_profile};
+use super::{Allocator, Lanes, RunError, Schedule, schedule, schedule_with_profile};
 use crate::op::Op;
 use crate::random::Random;
 use crate::ssa::{End, Graph, Node, Outcome, block_profile, interpret, parse, verify};
@@ -58,7 +58,9 @@ fn assert_native_when_cut(
     // The placement of code does not matter.
     let profile = block_profile(graph, points.get(..1).unwrap_or_default());
     let schedule = schedule_with_profile(graph, profile.as_ref()).unwrap();
-    let kernel = schedule.compile_with(Allocator::Backtracking, cuts, registers).unwrap();
+    let kernel =
+        schedule.compile_with((Allocator::Backtracking, Lanes::One), cuts, registers).unwrap();
+    assert_pairs(&schedule, cuts, registers, points);
     let mut scratch = vec![f64::NAN; 3];
     let mut found = vec![0.0; kernel.outputs()];
     let mut values = 0;
@@ -82,6 +84,53 @@ fn assert_native_when_cut(
         }
     }
     values
+}
+
+/// Asserts that code for two elements at once has the results of code for one: always for equal
+/// points, and for others where it has results. Returns the number of pairs of others with results.
+fn assert_pairs(
+    schedule: &Schedule<'_>,
+    cuts: &[u32],
+    registers: usize,
+    points: &[Vec<f64>],
+) -> usize {
+    if !schedule.graph.calls.is_empty() {
+        return 0;
+    }
+    let [one, two] = [Lanes::One, Lanes::Two].map(|lanes| {
+        schedule.compile_with((Allocator::Backtracking, lanes), cuts, registers).unwrap()
+    });
+    let active = schedule.graph.active;
+    let single = |point: &[f64]| {
+        let mut found = vec![0.0; one.outputs()];
+        let (active, inactive) = point.split_at(active);
+        one.run(active, inactive, &mut Vec::new(), &mut found).map(|()| found)
+    };
+    let pair = |first: &[f64], second: &[f64]| {
+        let mut found = vec![0.0; two.outputs()];
+        let both: Vec<f64> = first.iter().zip(second).flat_map(|(a, b)| [*a, *b]).collect();
+        let (active, inactive) = both.split_at(2 * active);
+        two.run(active, inactive, &mut vec![f64::NAN; 3], &mut found).map(|()| found)
+    };
+    let bits = |numbers: &[f64]| -> Vec<u64> {
+        numbers.iter().map(|x| if x.is_nan() { f64::NAN } else { *x }.to_bits()).collect()
+    };
+    let joined = |first: &[f64], second: &[f64]| -> Vec<f64> {
+        first.iter().zip(second).flat_map(|(a, b)| [*a, *b]).collect()
+    };
+    let mut pairs = 0;
+    for (first, second) in points.iter().zip(points.iter().skip(1)) {
+        match (single(first), pair(first, first)) {
+            (Ok(one), Ok(two)) => assert_eq!(bits(&two), bits(&joined(&one, &one))),
+            (one, two) => assert_eq!(one, two, "{first:?}"),
+        }
+        if let Ok(both) = pair(first, second) {
+            let (first, second) = (single(first).unwrap(), single(second).unwrap());
+            assert_eq!(bits(&both), bits(&joined(&first, &second)));
+            pairs += 1;
+        }
+    }
+    pairs
 }
 
 fn assert_random(shape: Shape, seed: u64, graphs: usize) {

@@ -1,0 +1,89 @@
+//! The errors of a batch: which elements have no result, and why.
+
+use core::convert::Infallible;
+use core::fmt;
+
+use super::error::{Error, Kind};
+
+/// The reason why a batch has no results, or not for all elements. `E` is the error of the function
+/// itself: see [`Output::Error`](crate::Output::Error).
+///
+/// For a function without errors of its own, it converts to [`Error`], which then tells the first
+/// element without a result ([`Error::element`]).
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{BatchError, Tape, Var};
+///
+/// let root = |x: &[Var]| if x[0] < 0.0 { Err("negative") } else { Ok(x[0].sqrt()) };
+/// let f = Tape::record(root);
+/// let mut gradients = [0.0; 3];
+/// let error = f.grad_batch_into(&[1.0, -1.0, 4.0], 3, &mut gradients).unwrap_err();
+/// // The other elements have their results.
+/// assert_eq!(gradients, [0.5, 0.0, 0.25]);
+/// let BatchError::Elements(errors) = error else { panic!("the lengths are right") };
+/// assert_eq!((errors.len(), errors[0].element), (1, 1));
+/// ```
+#[derive(Debug)]
+pub enum BatchError<E> {
+    /// A slice has the wrong length: no element has been called, and nothing is written.
+    Shape(Error),
+    /// These elements have no result, at least one, in order. Those of all other elements are
+    /// written; those of these elements are unchanged.
+    Elements(Vec<ElementError<E>>),
+}
+
+/// The reason why an element of a batch has no result.
+#[derive(Debug, thiserror::Error)]
+#[error("element {element} of the batch: {cause}")]
+pub struct ElementError<E> {
+    /// The position of the element, from 0.
+    pub element: usize,
+    /// The error of its call.
+    pub cause: ElementCause<E>,
+}
+
+/// The error of the call for an element.
+#[derive(Debug, thiserror::Error)]
+pub enum ElementCause<E> {
+    /// That of the function itself.
+    #[error("the function returned an error: {0}")]
+    Function(E),
+    /// That of the call.
+    #[error(transparent)]
+    Call(Error),
+}
+
+impl From<BatchError<Infallible>> for Error {
+    fn from(error: BatchError<Infallible>) -> Self {
+        let first = match error {
+            BatchError::Shape(error) => return error,
+            BatchError::Elements(errors) => errors.into_iter().next(),
+        };
+        match first {
+            Some(ElementError { element, cause: ElementCause::Call(error) }) => {
+                Kind::Element { element, error: Box::new(error) }.into()
+            }
+            Some(ElementError { cause: ElementCause::Function(never), .. }) => match never {},
+            None => Kind::Failed.into(),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for BatchError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let errors = match self {
+            BatchError::Shape(error) => return error.fmt(f),
+            BatchError::Elements(errors) => errors,
+        };
+        let Some(first) = errors.first() else { return Ok(()) };
+        match errors.len() {
+            1 => first.fmt(f),
+            2 => write!(f, "{first} (and another element)"),
+            all => write!(f, "{first} (and {} other elements)", all - 1),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> core::error::Error for BatchError<E> {}

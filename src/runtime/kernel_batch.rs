@@ -1,0 +1,190 @@
+//! A batch: kernels serve most of its elements, in runs of many, and single calls the others.
+
+use core::ops::Range;
+use std::sync::Arc;
+
+use super::batch::{Batch, BatchResults};
+use super::core::{Core, Key, find};
+use super::error::Error;
+use super::function::{Request, Scalar};
+use super::installed::Installed;
+use super::kernel_call::Served;
+use super::kernel_rows::run_rows;
+use super::profile::KernelExit;
+use super::specialisation::Specialisation;
+use super::workers;
+use crate::pipeline::{Purpose, Sharing};
+use crate::trace::Var;
+
+/// The largest number of elements that a kernel serves before a newer one may replace it.
+const MOST_IN_ROW: usize = 256;
+
+/// A part of a batch.
+pub(super) struct Part<'a, 'r> {
+    pub(super) batch: &'a Batch<'a>,
+    pub(super) purpose: Purpose,
+    /// The number of the element that has the first ones of the results.
+    pub(super) first: usize,
+    pub(super) results: BatchResults<'r>,
+}
+
+impl Part<'_, '_> {
+    fn set_value(&mut self, element: usize, value: f64) {
+        self.results.set_value(element - self.first, value);
+    }
+
+    /// The value of an element; NaN if there are none.
+    fn value(&self, element: usize) -> f64 {
+        let values = self.results.values.as_deref();
+        values.map_or(f64::NAN, |values| values[element - self.first])
+    }
+
+    fn gradient(&mut self, element: usize) -> &mut [f64] {
+        self.results.gradient(element - self.first)
+    }
+
+    /// Writes the outputs of a kernel: the gradient, and the value after it.
+    pub(super) fn write(&mut self, element: usize, outputs: &[f64]) {
+        let gradient = self.gradient(element);
+        gradient.copy_from_slice(&outputs[..gradient.len()]);
+        if let Some(&value) = outputs.last() {
+            self.set_value(element, value);
+        }
+    }
+
+    /// Writes the outputs for `element` and the next one, which are next to each other.
+    pub(super) fn write_pair(&mut self, element: usize, outputs: &[f64]) {
+        let element = element - self.first;
+        let (outputs, _) = outputs.as_chunks::<2>();
+        let (first, second) = self.results.gradients_of_pair(element);
+        for ((to_first, to_second), &[first, second]) in first.iter_mut().zip(second).zip(outputs) {
+            (*to_first, *to_second) = (first, second);
+        }
+        if let Some(&[first, second]) = outputs.last() {
+            self.results.set_value(element, first);
+            self.results.set_value(element + 1, second);
+        }
+    }
+}
+
+impl Core {
+    /// Calls `f`, a function of one output, for the elements in `range`. The first of the results
+    /// are those of the first one. `fail` is called for each element that has an error.
+    pub(super) fn call_batch(
+        &self,
+        f: impl Fn(&[Var], &[Var]) -> Option<Var>,
+        (batch, range): (&Batch<'_>, Range<usize>),
+        purpose: Purpose,
+        results: BatchResults<'_>,
+        mut fail: impl FnMut(usize, Error),
+    ) {
+        let f = Scalar(f);
+        let mut part = Part { batch, purpose, first: range.start, results };
+        let mut next = range.start;
+        while next < range.end {
+            next += self.call_in_row(&f, &mut part, next..range.end, &mut fail);
+        }
+    }
+
+    /// Calls for the first elements in `range`, at least for one. Returns their number.
+    fn call_in_row<F: Fn(&[Var], &[Var]) -> Option<Var>>(
+        &self,
+        f: &Scalar<F>,
+        part: &mut Part<'_, '_>,
+        range: Range<usize>,
+        fail: &mut impl FnMut(usize, Error),
+    ) -> usize {
+        let (first, request) = (range.start, Request::from(part.purpose));
+        let key = Key { inputs: part.batch.inputs(first), outputs: None };
+        let specialisations = self.load_specialisations();
+        let specialisation = find(&specialisations, key);
+        let (served, exit) = match specialisation {
+            Some(specialisation) => self.serve_in_row(f, specialisation, part, range, fail),
+            None => (0, None),
+        };
+        if served > 0 && exit.is_none() {
+            return served;
+        }
+        let element = first + served;
+        let key = Key { inputs: part.batch.inputs(element), outputs: None };
+        let result = match exit {
+            Some(_) => self.call_tape(f, key, request, exit, part.gradient(element)),
+            None => self.call_scalar(f, key, request, part.gradient(element)),
+        };
+        match result {
+            Ok(value) => part.set_value(element, value),
+            Err(error) => fail(element, error),
+        }
+        served + 1
+    }
+
+    /// Has the kernel serve the first elements in `range`, if calls try it without taking its time.
+    /// Returns the number of elements that it has served, and its exit in the one after them.
+    fn serve_in_row<F: Fn(&[Var], &[Var]) -> Option<Var>>(
+        &self,
+        f: &Scalar<F>,
+        specialisation: &Specialisation,
+        part: &mut Part<'_, '_>,
+        range: Range<usize>,
+        fail: &mut impl FnMut(usize, Error),
+    ) -> (usize, Option<KernelExit>) {
+        let (installed, audit) = (specialisation.kernel(part.purpose), self.options().audit);
+        let Some(installed) = installed.as_ref().filter(|one| one.is_in_use()) else {
+            return (0, None);
+        };
+        // An audited call is the last one in the row.
+        let before = installed.latest_call();
+        let most = (audit.next_after(before) - before).min(MOST_IN_ROW as u64) as usize;
+        let range = range.start..range.end.min(range.start + most);
+        let (served, exit) = run_rows(installed, part, range.clone());
+        let last = installed.served_calls(served);
+        let sharing = part.batch.sharing();
+        if installed.batches.count(sharing, served) {
+            self.make_batch_code(installed, sharing);
+        }
+        // Calls of other threads may have taken numbers meanwhile.
+        let mut call = audit.next_after(last - served as u64);
+        while call <= last {
+            let element = range.start + served - 1 - (last - call) as usize;
+            self.audit_element(f, (specialisation, call), part, element, fail);
+            call = audit.next_after(call);
+        }
+        let exit = exit.map(|reason| {
+            installed.exit();
+            let exit = KernelExit { graph_version: installed.graph_version, reason };
+            specialisation.fell_back(exit);
+            exit
+        });
+        (served, exit)
+    }
+
+    /// Has the kernel's code for batches made.
+    #[cold]
+    fn make_batch_code(&self, installed: &Arc<Installed>, sharing: Sharing) {
+        if !self.options().background {
+            installed.batches.make(sharing);
+            return;
+        }
+        let installed = Arc::clone(installed);
+        // Without a thread the kernel serves on as it is.
+        let _ = workers::run(move || installed.batches.make(sharing));
+    }
+
+    /// Repeats the call for `element`, kernel call number `call`, on the tape.
+    fn audit_element<F: Fn(&[Var], &[Var]) -> Option<Var>>(
+        &self,
+        f: &Scalar<F>,
+        (specialisation, call): (&Specialisation, u64),
+        part: &mut Part<'_, '_>,
+        element: usize,
+        fail: &mut impl FnMut(usize, Error),
+    ) {
+        let (inputs, request) = (part.batch.inputs(element), Request::from(part.purpose));
+        let value = part.value(element);
+        let served = (specialisation, Served { value, call, time: None });
+        match self.repeat(f, served, inputs, request, part.gradient(element)) {
+            Ok(value) => part.set_value(element, value),
+            Err(error) => fail(element, error),
+        }
+    }
+}
