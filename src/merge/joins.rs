@@ -93,8 +93,7 @@ impl Walk<'_> {
             exits.push(last);
             last = self.exit(level, Target::Outer(last), &values, trace, at)?;
         }
-        loop {
-            let Some(open) = self.open.pop() else { break };
+        while let Some(open) = self.open.pop() {
             self.end_with(last, &values, at)?;
             self.entries[open.entry].open = false;
             if open.is_extended {
