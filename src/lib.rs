@@ -23,7 +23,8 @@
 //! also has inputs without a gradient, [`Tape::builder`] sets options. The
 //! results, [`Recorded`] and [`RecordedWith`], are called with plain numbers.
 //! In a loop use [`Recorded::grad_into`], which allocates nothing once a kernel
-//! serves; for many inputs [`Recorded::grad_batch_into`]. [`Recorded::report`] tells who served and what was compiled.
+//! serves; for many inputs [`Recorded::grad_batch_into`]. [`Recorded::report`] tells who served
+//! and what was compiled.
 //!
 //! # Guide
 //!
@@ -31,6 +32,7 @@
 //! | --- | --- |
 //! | [A first gradient](guide::first_gradient) | recording, calls, loops that call a gradient, generic code |
 //! | [Data that change](guide::data) | inputs, constants, hidden state |
+//! | [Outputs and derivatives](guide::derivatives) | several outputs, Jacobians, Hessians, functions in functions |
 //! | [Control flow](guide::control_flow) | guards and paths, [`macro@traced`], loops and closed forms |
 //! | [Escapes](guide::escapes) | numbers that leave the recording |
 //! | [Reading a report](guide::reports) | who served, and the remedy where the tape does |
