@@ -4,6 +4,10 @@
 use phigrad::{Var, traced};
 
 use super::functions::Real;
+use super::numbers::Dual;
+
+/// A program over dual numbers.
+pub type Reference = fn(&[Dual]) -> Vec<Dual>;
 
 /// A program of four inputs.
 #[derive(Clone, Copy)]
@@ -11,7 +15,7 @@ pub struct VectorProgram {
     pub name: &'static str,
     pub run: fn(&[Var]) -> Vec<Var>,
     /// The same over dual numbers in double-double, where there is no branch.
-    pub reference: Option<fn(&[super::numbers::Dual]) -> Vec<super::numbers::Dual>>,
+    pub reference: Option<Reference>,
     /// The interval that its inputs are from.
     pub domain: (f64, f64),
 }
