@@ -22,6 +22,7 @@ const LAYERS: [(&str, usize); 26] = [
     ("loops", 6),
     ("validate", 6),
     ("notation", 6),
+    ("sparse", 6),
     ("cost", 7),
     ("merge", 7),
     ("phi", 8),
