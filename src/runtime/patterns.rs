@@ -12,8 +12,8 @@ use hashbrown::HashSet;
 use super::error::{Error, Kind};
 use crate::pipeline::{Purpose, Refusal};
 use crate::sparse::{
-    Compression, Pattern, Products, TooDense, Wanted, pattern_of_graph, pattern_of_trace,
-    structure_hash,
+    Compression, MAX_STEPS, Pattern, Products, TooDense, Wanted, pattern_of_graph,
+    pattern_of_trace, structure_hash,
 };
 use crate::ssa::Graph;
 use crate::trace::Trace;
@@ -60,7 +60,7 @@ impl KnownPattern {
     /// Adds the entries of all paths of `graph`, before a kernel that is made from it is used. If
     /// there is no kernel yet, the kind of products may change.
     pub(super) fn add_graph(&self, graph: &Graph, is_first: bool) -> Result<(), Refusal> {
-        let pattern = pattern_of_graph(graph, self.wanted).map_err(|TooDense| {
+        let pattern = pattern_of_graph(graph, self.wanted, MAX_STEPS).map_err(|TooDense| {
             let limit = TooDense::LIMIT;
             Refusal::TooManyToCompile { size: limit + 1, limit }
         })?;

@@ -169,8 +169,33 @@ fn symmetric_sources(pattern: &Pattern, colouring: &Colouring) -> Option<Vec<(u3
 
 #[cfg(test)]
 mod tests {
+    use std::panic::Location;
+
     use super::*;
     use crate::random::Random;
+    use crate::sparse::pattern_of_trace;
+    use crate::trace::{Inputs, Tracer, Var};
+
+    /// The number of products for the Hessian of `f` in `unknowns` unknowns.
+    fn products(f: fn(&[Var]) -> Var, unknowns: usize) -> usize {
+        let mut tracer = Tracer::default();
+        let inputs = Inputs { active: &vec![0.5; unknowns], inactive: &[] };
+        let trace = tracer.run(|x, _| f(x), inputs, 1 << 22, Location::caller()).unwrap();
+        let pattern = pattern_of_trace(&trace, Wanted::Hessian).unwrap();
+        Compression::new(pattern, Wanted::Hessian, None).count()
+    }
+
+    #[test]
+    fn the_number_of_products_does_not_depend_on_the_number_of_unknowns() {
+        let chain = |x: &[Var]| x.windows(2).map(|x| (x[1] - x[0] * x[0]).powi(2)).sum::<Var>();
+        let arrow = |x: &[Var]| x[1..].iter().map(|&leaf| leaf * x[0] * x[0]).sum::<Var>();
+        let squares = |x: &[Var]| x.iter().map(|&x| x * x).sum::<Var>();
+        for unknowns in [100, 10_000] {
+            assert_eq!(products(chain, unknowns), 3);
+            assert_eq!(products(arrow, unknowns), 2);
+            assert_eq!(products(squares, unknowns), 1);
+        }
+    }
 
     /// Has `compression` recover `matrix`, which has its pattern.
     fn recover(compression: &Compression, matrix: &[f64], columns: usize) -> Vec<f64> {

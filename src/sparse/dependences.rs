@@ -28,9 +28,10 @@ const INPUT: u32 = u32::MAX;
 /// The largest number of entries of a pattern, and of numbers in sets: a gigabyte.
 pub(super) const MAX_ENTRIES: usize = 1 << 27;
 
-/// The pattern has more than [`MAX_ENTRIES`] entries, or takes as much memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooDense;
+/// The pattern has more entries than there may be, or takes as much memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the sparsity pattern has more than {MAX_ENTRIES} entries")]
+pub struct TooDense;
 
 impl TooDense {
     /// The limit.

@@ -15,16 +15,37 @@ use crate::ssa::{
     Access, ArrayData, Block, Def, End, Graph, Item, Nest, Node, Region, phi_operands,
 };
 
-/// The number of steps that are executed, in all iterations.
-const MAX_STEPS: u64 = 1 << 22;
+/// The number of steps that are executed for the pattern of a kernel, in all iterations.
+pub(crate) const MAX_STEPS: u64 = 1 << 22;
 
 /// The pattern of the derivatives that are `wanted` of the function that `graph` computes, over all
-/// of its paths.
-pub(crate) fn pattern_of_graph(graph: &Graph, wanted: Wanted) -> Result<Pattern, TooDense> {
+/// of its paths. At most `max_steps` steps are executed, in all iterations.
+///
+/// # Errors
+///
+/// When the pattern is too large.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::internals::sparse::{Wanted, pattern_of_graph};
+/// use phigrad::internals::ssa::parse;
+///
+/// // x₀ + x₁·x₂
+/// let text = "graph active 3 inactive 0\nb0:\n  v3 = mul v1 v2\n  v4 = add v0 v3\n  return v4\n";
+/// let pattern = pattern_of_graph(&parse(text)?, Wanted::Hessian, 100)?;
+/// assert_eq!([0, 1, 2].map(|row| pattern.row(row)), [&[][..], &[2], &[1]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn pattern_of_graph(
+    graph: &Graph,
+    wanted: Wanted,
+    max_steps: u64,
+) -> Result<Pattern, TooDense> {
     let inputs = graph.active + graph.inactive;
     let ranges = wanted.ranges(graph.active, inputs);
     let (rows, columns) = (ranges.rows.len(), ranges.columns.len());
-    let mut execution = Execution::new(graph, Dependences::new(ranges));
+    let mut execution = Execution::new(graph, Dependences::new(ranges), max_steps);
     match execution.outputs() {
         Some(output) => wanted.pattern(execution.dependences, output, inputs),
         None if rows.saturating_mul(columns) > MAX_ENTRIES => Err(TooDense),
@@ -62,7 +83,7 @@ struct Execution<'a> {
 }
 
 impl<'a> Execution<'a> {
-    fn new(graph: &'a Graph, mut dependences: Dependences) -> Self {
+    fn new(graph: &'a Graph, mut dependences: Dependences, max_steps: u64) -> Self {
         let mut known = PrimaryMap::filled(Known::NOTHING, graph.nodes.len());
         let mut numbers = PrimaryMap::filled(None, graph.regions.len());
         for (node, data) in graph.nodes.iter() {
@@ -74,7 +95,7 @@ impl<'a> Execution<'a> {
             }
         }
         let iterations = PrimaryMap::filled(0, graph.regions.len());
-        let (nest, executed) = (Nest::of(graph), executed_loops(graph));
+        let (nest, executed) = (Nest::of(graph), executed_loops(graph, max_steps));
         Execution { graph, nest, dependences, known, iterations, numbers, executed }
     }
 
@@ -327,12 +348,12 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// The loops that are executed, so that all steps are at most [`MAX_STEPS`]: of loops in loops those
-/// that are short enough.
-fn executed_loops(graph: &Graph) -> PrimaryMap<Region, bool> {
+/// The loops that are executed, so that all steps are at most `max_steps`: of loops in loops those that
+/// are short enough.
+fn executed_loops(graph: &Graph, max_steps: u64) -> PrimaryMap<Region, bool> {
     let mut executed = PrimaryMap::filled(false, graph.regions.len());
-    for most in [MAX_STEPS, 1 << 16, 1 << 12, 1 << 8, 1 << 4, 0] {
-        if count_steps(graph, graph.root(), (most, MAX_STEPS), &mut executed) <= MAX_STEPS {
+    for most in [max_steps, 1 << 16, 1 << 12, 1 << 8, 1 << 4, 0] {
+        if count_steps(graph, graph.root(), (most, max_steps), &mut executed) <= max_steps {
             break;
         }
     }

@@ -1,6 +1,6 @@
 //! The public sparse matrix.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::pattern::Pattern;
 
@@ -25,10 +25,20 @@ use super::pattern::Pattern;
 /// assert_eq!(hessian.values(), [-5.0, -2.0, -2.0, 38.0, -8.0, -8.0, 2.0]);
 /// # Ok::<(), phigrad::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SparseMatrix {
     pattern: Arc<Pattern>,
     values: Vec<f64>,
+}
+
+/// The pattern of all matrices without rows and columns, so that these do not allocate.
+static EMPTY: LazyLock<Arc<Pattern>> = LazyLock::new(Arc::default);
+
+impl Default for SparseMatrix {
+    /// The matrix without rows and columns.
+    fn default() -> Self {
+        SparseMatrix { pattern: Arc::clone(&EMPTY), values: Vec::new() }
+    }
 }
 
 impl SparseMatrix {

@@ -20,9 +20,11 @@ mod tape;
 mod wanted;
 
 pub(crate) use compression::{Compression, Products};
-pub(crate) use dependences::TooDense;
-pub(crate) use graph::pattern_of_graph;
+pub use dependences::TooDense;
+pub(crate) use graph::MAX_STEPS;
+pub use graph::pattern_of_graph;
 pub use matrix::SparseMatrix;
-pub(crate) use pattern::Pattern;
-pub(crate) use tape::{pattern_of_trace, structure_hash};
-pub(crate) use wanted::Wanted;
+pub use pattern::Pattern;
+pub use tape::pattern_of_trace;
+pub(crate) use tape::structure_hash;
+pub use wanted::Wanted;

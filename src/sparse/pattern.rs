@@ -1,9 +1,9 @@
 //! Sparsity patterns: the entries of a matrix that may be other than zero, row by row.
 
 /// The entries of a matrix that may be other than zero, in compressed rows. The columns of each row
-/// are sorted and distinct.
+/// are sorted and distinct. For an example see [`pattern_of_graph`](super::pattern_of_graph).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pattern {
+pub struct Pattern {
     pub(crate) columns: usize,
     /// The number of the first entry of each row, and the number of entries.
     pub(crate) offsets: Vec<usize>,
@@ -40,7 +40,7 @@ impl Pattern {
     }
 
     /// The number of rows.
-    pub(crate) fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.offsets.len() - 1
     }
 
@@ -50,7 +50,7 @@ impl Pattern {
     }
 
     /// The columns of `row`.
-    pub(crate) fn row(&self, row: usize) -> &[usize] {
+    pub fn row(&self, row: usize) -> &[usize] {
         &self.indices[self.offsets[row]..self.offsets[row + 1]]
     }
 

@@ -7,7 +7,29 @@ use crate::op::MAX_ARITY;
 use crate::trace::{Operand, Role, Trace};
 
 /// The pattern of the derivatives that are `wanted` of the function that `trace` is a run of.
-pub(crate) fn pattern_of_trace(trace: &Trace<'_>, wanted: Wanted) -> Result<Pattern, TooDense> {
+///
+/// # Errors
+///
+/// When the pattern is too large.
+///
+/// # Examples
+///
+/// ```
+/// use std::panic::Location;
+///
+/// use phigrad::internals::sparse::{Wanted, pattern_of_trace};
+/// use phigrad::internals::trace::{Inputs, Tracer};
+///
+/// let mut tracer = Tracer::default();
+/// let inputs = Inputs { active: &[1.0, 2.0, 3.0], inactive: &[] };
+/// let trace = tracer.run(|x, _| x[0] + x[1] * x[2], inputs, 100, Location::caller())?;
+/// let pattern = pattern_of_trace(&trace, Wanted::Gradient)?;
+/// assert_eq!((pattern.rows(), pattern.row(0)), (1, &[0, 1, 2][..]));
+/// let pattern = pattern_of_trace(&trace, Wanted::Hessian)?;
+/// assert_eq!([0, 1, 2].map(|row| pattern.row(row)), [&[][..], &[2], &[1]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn pattern_of_trace(trace: &Trace<'_>, wanted: Wanted) -> Result<Pattern, TooDense> {
     let inputs = trace.active + trace.inactive;
     let mut dependences = Dependences::new(wanted.ranges(trace.active, inputs));
     let mut values: Vec<Value> = Vec::with_capacity(trace.events.len());

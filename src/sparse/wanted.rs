@@ -5,16 +5,20 @@ use core::ops::Range;
 use super::dependences::{Dependences, Ranges, TooDense, Value};
 use super::pattern::Pattern;
 
-/// The derivatives whose pattern is asked for.
+/// The derivatives whose pattern is asked for. For an example see
+/// [`pattern_of_graph`](super::pattern_of_graph).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub enum Wanted {
     /// The second derivatives by the active inputs.
     Hessian,
     /// The derivatives of the output by the active inputs: one row.
     Gradient,
     /// The derivatives of several outputs by the active inputs. The function is the sum of these
     /// outputs, each times a weight: so many inactive inputs, the last ones.
-    Jacobian { outputs: usize },
+    Jacobian {
+        /// The number of outputs.
+        outputs: usize,
+    },
 }
 
 impl Wanted {
