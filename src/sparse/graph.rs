@@ -6,6 +6,8 @@
 //! A graph with steps that a recorded one has not, such as closed forms, gets a pattern with all
 //! entries.
 
+use hashbrown::HashMap;
+
 use super::dependences::{Dependences, MAX_ENTRIES, NONE, TooDense, Value};
 use super::pattern::Pattern;
 use super::wanted::Wanted;
@@ -69,6 +71,13 @@ impl Known {
     }
 }
 
+/// What is known of a node in the iterations of its loop.
+enum SavedValues {
+    Each(Vec<Known>),
+    /// The same in all of them.
+    Any(Known),
+}
+
 struct Execution<'a> {
     graph: &'a Graph,
     nest: Nest,
@@ -78,6 +87,10 @@ struct Execution<'a> {
     iterations: PrimaryMap<Region, u32>,
     /// The node of each loop's iteration number.
     numbers: PrimaryMap<Region, Option<Node>>,
+    /// The nodes of each loop whose values in all iterations an array has.
+    saved: PrimaryMap<Region, Vec<Node>>,
+    /// These values, of the latest run of the loop.
+    saved_values: HashMap<Node, SavedValues>,
     /// The loops that are executed.
     executed: PrimaryMap<Region, bool>,
 }
@@ -96,7 +109,26 @@ impl<'a> Execution<'a> {
         }
         let iterations = PrimaryMap::filled(0, graph.regions.len());
         let (nest, executed) = (Nest::of(graph), executed_loops(graph, max_steps));
-        Execution { graph, nest, dependences, known, iterations, numbers, executed }
+        let mut saved = PrimaryMap::filled(Vec::new(), graph.regions.len());
+        for array in graph.arrays.values() {
+            if let ArrayData::Saved(node) = *array
+                && let Some(region) = nest.node_loop(node)
+            {
+                saved[region].push(node);
+            }
+        }
+        let saved_values = HashMap::new();
+        Execution {
+            graph,
+            nest,
+            dependences,
+            known,
+            iterations,
+            numbers,
+            saved,
+            saved_values,
+            executed,
+        }
     }
 
     /// The union of the outputs at all ends; `None` if there is a step that is not known here.
@@ -188,7 +220,11 @@ impl<'a> Execution<'a> {
             ArrayData::Nodes(nodes) => {
                 nodes.get(index).map_or(Known::NOTHING, |&node| self.known[node])
             }
-            ArrayData::Saved(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => return None,
+            ArrayData::Saved(node) => match self.saved_values.get(node)? {
+                SavedValues::Each(values) => values.get(index).copied().unwrap_or(Known::NOTHING),
+                SavedValues::Any(known) => *known,
+            },
+            ArrayData::Sums(_) | ArrayData::Outputs { .. } => return None,
         })
     }
 
@@ -207,7 +243,16 @@ impl<'a> Execution<'a> {
             ArrayData::Nodes(nodes) => {
                 nodes.iter().fold(NONE, |all, &node| dependences.union(all, self.known[node].value))
             }
-            ArrayData::Saved(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => return None,
+            // Those of a loop inside have values that this loop computes itself.
+            ArrayData::Saved(node) => {
+                let known = match self.saved_values.get(node) {
+                    Some(SavedValues::Each(values)) => values,
+                    Some(SavedValues::Any(known)) => core::slice::from_ref(known),
+                    None => &[],
+                };
+                known.iter().fold(NONE, |all, known| dependences.union(all, known.value))
+            }
+            ArrayData::Sums(_) | ArrayData::Outputs { .. } => return None,
         })
     }
 
@@ -235,6 +280,9 @@ impl<'a> Execution<'a> {
         let phis: Vec<Node> = entries.iter().map(|entry| entry.phi).collect();
         let mut nexts: Vec<Known> = entries.iter().map(|entry| self.known[entry.first]).collect();
         let mut results: Vec<Option<Known>> = vec![None; data.phis.len()];
+        for &node in &self.saved[region] {
+            self.saved_values.insert(node, SavedValues::Each(Vec::new()));
+        }
         for iteration in 0..graph.bound(region) {
             self.iterations[region] = iteration;
             self.define(&phis, &nexts);
@@ -242,6 +290,11 @@ impl<'a> Execution<'a> {
                 self.known[number] = Known::constant(f64::from(iteration));
             }
             let leaves = self.tree(data.root)?;
+            for node in &self.saved[region] {
+                if let Some(SavedValues::Each(values)) = self.saved_values.get_mut(node) {
+                    values.push(self.known[*node]);
+                }
+            }
             let again = |leaf: &Block| {
                 let again = graph.passed(region, *leaf).and_then(|passed| passed.again);
                 again.and_then(|again| self.known[again].constant).map(|again| again != 0.0)
@@ -307,6 +360,9 @@ impl<'a> Execution<'a> {
         }
         let value = if all == NONE { NONE } else { self.dependences.any_function(all) };
         let known = Known { value, constant: None };
+        for node in inside.iter().flat_map(|&inner| &self.saved[inner]) {
+            self.saved_values.insert(*node, SavedValues::Any(known));
+        }
         graph.regions[region].phis.iter().for_each(|&phi| self.known[phi] = known);
         Some(())
     }

@@ -402,6 +402,41 @@ fn patterns_are_tight_and_stable() {
     }
 }
 
+/// Intermediate results in vectors, which loops read from earlier loops.
+fn stages(x: &[Var]) -> Vec<Var> {
+    let waves: Vec<Var> = x.iter().map(|x| x.sin()).collect();
+    let sums: Vec<Var> = waves.windows(2).map(|w| w[0] * w[1] + 1.0).collect();
+    sums.windows(2).map(|s| s[0] / s[1]).collect()
+}
+
+#[test]
+fn patterns_of_kernels_are_those_of_runs() {
+    let names = ["residuals", "bordered", "few"];
+    let vectors = VECTORS.into_iter().filter(|(name, _)| names.contains(name));
+    for (name, program) in vectors.chain([("stages", stages as Vector)]) {
+        for numerics in NUMERICS {
+            let sum = |x: &[Var]| program(x).iter().map(|y| y.exp()).sum::<Var>();
+            let (f, g) = (manual(numerics).record(program), manual(numerics).record(sum));
+            let x: Vec<f64> = (0..80).map(f64::from).map(f64::sin).collect();
+            let (jacobian, hessian) =
+                (f.sparse_jacobian(&x).unwrap(), g.sparse_hessian(&x).unwrap());
+            f.compile().unwrap();
+            g.compile().unwrap();
+            let (first, second) = (f.sparse_jacobian(&x).unwrap(), g.sparse_hessian(&x).unwrap());
+            assert!(
+                first.has_pattern_of(&jacobian),
+                "{name}: {} {}",
+                f.report(),
+                first.values().len()
+            );
+            assert!(second.has_pattern_of(&hessian), "{name}: {}", second.values().len());
+            assert_eq!((f.report().kernel_calls, g.report().kernel_calls), (1, 1));
+            assert_near(name, &first, &jacobian.to_dense(), 1e-12);
+            assert_near(name, &second, &hessian.to_dense(), 1e-11);
+        }
+    }
+}
+
 #[test]
 fn patterns_grow_with_new_paths_only() {
     let f = manual(Numerics::Real).record(paths);
