@@ -20,11 +20,11 @@ impl Structure {
         let passing = passing(op);
         let operands = core::array::from_fn(|operand| 1 << operand);
         let mut interacting = [0; MAX_ARITY];
-        for operand in 0..op.arity() {
+        for (operand, partners) in interacting.iter_mut().enumerate().take(op.arity()) {
             let rule = contribution(&mut Dependences, op, operand, operands, VALUE, 0);
             let dependences = rule.unwrap_or(0);
             let through_value = if dependences & VALUE != 0 { passing } else { 0 };
-            interacting[operand] |= (dependences | through_value) & !VALUE;
+            *partners = (dependences | through_value) & !VALUE;
         }
         // Second derivatives are symmetric, also where a rule leaves one of them out.
         for (a, b) in [(0, 1), (0, 2), (1, 2)] {

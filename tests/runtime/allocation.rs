@@ -165,7 +165,8 @@ fn sparse_calls_allocate_nothing_in_kernels() {
             f.sparse_jacobian_into(&[i as f64; 100], &mut j).unwrap();
             g.sparse_hessian_into(&[i as f64; 100], &mut h).unwrap();
         }
-        (jacobian.set(j), hessian.set(h));
+        jacobian.set(j);
+        hessian.set(h);
     };
     calls(1);
     f.compile().unwrap();
