@@ -61,6 +61,12 @@ pub mod soi {
     pub use crate::soi::*;
 }
 
+pub mod sparse {
+    //! See `src/sparse`.
+
+    pub use crate::sparse::*;
+}
+
 pub mod ssa {
     //! See `src/ssa`.
 

@@ -104,6 +104,7 @@ pub mod report;
 mod runtime;
 mod simplify;
 mod soi;
+mod sparse;
 mod ssa;
 mod trace;
 mod validate;
@@ -266,6 +267,7 @@ pub use runtime::{
     Output, OutputReader, OutputWriter, Outputs, Recorded, RecordedWith, Report, Rows, Tape,
     TapeBuilder,
 };
+pub use sparse::SparseMatrix;
 pub use ssa::Place;
 pub use trace::{Special, Var};
 

@@ -10,6 +10,7 @@ mod generate;
 pub(crate) mod compositions;
 mod derivative;
 mod domain;
+mod interaction;
 mod meaning;
 mod properties;
 mod special;
@@ -17,6 +18,7 @@ mod table;
 
 pub use derivative::{Algebra, Numbers};
 pub use domain::{Domain, is_singular};
+pub(crate) use interaction::Structure;
 pub use meaning::powi;
 use properties::Flag;
 pub(crate) use properties::{Feature, Lowering, throughput};

@@ -215,6 +215,11 @@ pub(crate) struct Rolled {
 }
 
 impl Rolled {
+    /// The graph, whose paths include those of all kernels.
+    pub(crate) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
     /// The derivative along a direction.
     pub(crate) fn tangent(&self, options: &Options) -> Result<Rolled, Refusal> {
         let folding = match options.numerics {

@@ -38,6 +38,10 @@ pub enum Purpose {
     VectorJacobianProduct,
     /// The Jacobian: the derivative of each output by each active input.
     Jacobian,
+    /// The Hessian as a sparse matrix, by Hessian products.
+    SparseHessian,
+    /// The Jacobian as a sparse matrix, by products with it.
+    SparseJacobian,
 }
 
 impl core::fmt::Display for Purpose {
@@ -52,6 +56,8 @@ impl core::fmt::Display for Purpose {
             Purpose::JacobianVectorProduct => "Jacobian-vector product",
             Purpose::VectorJacobianProduct => "vector-Jacobian product",
             Purpose::Jacobian => "Jacobian",
+            Purpose::SparseHessian => "sparse Hessian",
+            Purpose::SparseJacobian => "sparse Jacobian",
         })
     }
 }
@@ -59,7 +65,7 @@ impl core::fmt::Display for Purpose {
 impl Purpose {
     pub(crate) const COUNT: usize = Purpose::ALL.len();
 
-    pub(crate) const ALL: [Purpose; 9] = [
+    pub(crate) const ALL: [Purpose; 11] = [
         Purpose::Value,
         Purpose::Gradient,
         Purpose::ValueAndGradient,
@@ -69,6 +75,8 @@ impl Purpose {
         Purpose::JacobianVectorProduct,
         Purpose::VectorJacobianProduct,
         Purpose::Jacobian,
+        Purpose::SparseHessian,
+        Purpose::SparseJacobian,
     ];
 
     /// Tests whether there is a direction: a further inactive input for each active one.
@@ -111,7 +119,12 @@ impl Purpose {
 
     /// Tests whether the tape passes over a run more than once, or forward, for it.
     pub(crate) fn needs_whole_run(self) -> bool {
-        self.has_direction() || self == Purpose::Jacobian
+        self.has_direction() || self == Purpose::Jacobian || self.is_sparse()
+    }
+
+    /// Tests whether the result is a sparse matrix.
+    pub(crate) fn is_sparse(self) -> bool {
+        matches!(self, Purpose::SparseHessian | Purpose::SparseJacobian)
     }
 
     /// Tests whether a single number is among the results: the value, or its derivative along the
@@ -123,6 +136,6 @@ impl Purpose {
     /// Tests whether a kernel has a reverse sweep, with a result for each active input or for each
     /// weight.
     pub(crate) fn has_reverse_sweep(self) -> bool {
-        !matches!(self, Purpose::Value | Purpose::DirectionalDerivative)
+        !matches!(self, Purpose::Value | Purpose::DirectionalDerivative) && !self.is_sparse()
     }
 }

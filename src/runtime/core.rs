@@ -89,6 +89,7 @@ impl Results<'_> {
                 inputs.active.len()
             }
             Purpose::Jacobian => shape.count * inputs.active.len(),
+            Purpose::SparseJacobian => 0,
             _ => shape.count,
         })
     }
@@ -266,6 +267,10 @@ impl Core {
         results: &mut [f64],
     ) -> Result<f64, Error> {
         let specialisation = self.specialisation(key);
+        let request = match &specialisation {
+            Some(specialisation) => request.in_specialisation(specialisation),
+            None => request,
+        };
         // A call without a specialisation is not merged, and a kernel without a finite result has
         // taken a known path.
         let is_known = matches!(exit, Some(KernelExit { reason: ExitReason::NonFinite, .. }));
@@ -316,7 +321,11 @@ impl Core {
     ) -> Result<f64, Error> {
         let is_audited = self.options.audit.includes(served.call);
         let detail = if is_audited { Detail::Marks } else { Detail::Untracked };
-        let by_kernel = results.to_vec();
+        let request = request.in_specialisation(specialisation);
+        let sparse = |request: Request<'_>| {
+            request.sparse.map_or(Vec::new(), |sparse| sparse.matrix.borrow().values().to_vec())
+        };
+        let by_kernel = [results.to_vec(), sparse(request)].concat();
         let mut unknown = None;
         let start = Instant::now();
         let value =
@@ -339,7 +348,8 @@ impl Core {
         // The kernel served the same inputs along another path: something else has changed. Near a
         // guard rounding may decide, too, but then the results hardly differ.
         if let Some(side_exit) = unknown {
-            let results = results.iter().zip(&by_kernel).map(|(tape, kernel)| (*tape, *kernel));
+            let by_tape = [results.to_vec(), sparse(request)].concat();
+            let results = by_tape.iter().zip(&by_kernel).map(|(tape, kernel)| (*tape, *kernel));
             if request.purpose.has_value() && differ(value, served.value)
                 || results.into_iter().any(|(tape, kernel)| differ(tape, kernel))
             {

@@ -269,8 +269,7 @@ macro_rules! derivatives {
                 v: &[f64],
                 product: &mut [f64],
             ) -> Answer<(), O> {
-                let request =
-                    Request { purpose: Purpose::HessianProduct, direction: v, weights: &[] };
+                let request = Request { direction: v, ..Purpose::HessianProduct.into() };
                 Ok(self.call_one(x $(, $data)?, request, product)?.map(drop))
             }
 

@@ -47,6 +47,8 @@ pub(super) enum Kind {
          other than its inputs"
     )]
     OtherOutputs { at: Site },
+    #[error("the sparsity pattern has more than {limit} entries")]
+    TooDense { limit: usize },
     #[error(transparent)]
     Trace(#[from] TraceError),
     #[error("not compiled: {0}")]
@@ -145,10 +147,11 @@ impl Error {
     }
 
     /// True if the call took more operations than
-    /// [`Limits::call_events`](crate::Limits::call_events) allows. For an
-    /// example see [`TapeBuilder::limits`](crate::TapeBuilder::limits).
+    /// [`Limits::call_events`](crate::Limits::call_events) allows, or the pattern of a sparse
+    /// matrix has too many entries. For an example see
+    /// [`TapeBuilder::limits`](crate::TapeBuilder::limits).
     pub fn is_too_long(&self) -> bool {
-        matches!(self.kind(), Kind::Trace(TraceError::TooLong { .. }))
+        matches!(self.kind(), Kind::Trace(TraceError::TooLong { .. }) | Kind::TooDense { .. })
     }
 
     /// True if a call with more operations than
@@ -234,7 +237,8 @@ impl Error {
                 Refusal::Path(MergeError::Divergent { at }) | Refusal::LongRun { at, .. },
             ) => Some(at.clone()),
             Kind::Shape { .. } | Kind::Rows { .. } | Kind::Element { .. } => None,
-            Kind::Failed | Kind::NotCompiled(_) | Kind::Unrecorded => None,
+            Kind::Failed | Kind::TooDense { .. } => None,
+            Kind::NotCompiled(_) | Kind::Unrecorded => None,
         }
     }
 }

@@ -4,9 +4,12 @@ use core::cell::{Cell, RefCell};
 
 use super::error::{Error, Kind};
 use super::outputs::{OutputShape, OutputWriter};
+use super::sparse::SparseRequest;
+use super::specialisation::Specialisation;
 use crate::pipeline::Purpose;
+use crate::sparse::Wanted;
 use crate::trace::{
-    Adjoints, LongRun, Run, Site, Tangents, Trace, TraceError, Var, push_forward, sweep,
+    Adjoints, LongRun, Operand, Run, Site, Tangents, Trace, TraceError, Var, push_forward, sweep,
     sweep_from, sweep_tangents, weighted_sum,
 };
 
@@ -18,12 +21,23 @@ pub(super) struct Request<'a> {
     pub(super) direction: &'a [f64],
     /// The weights of a vector-Jacobian product: a number for each output.
     pub(super) weights: &'a [f64],
+    /// The place for a sparse result.
+    pub(super) sparse: Option<SparseRequest<'a>>,
 }
 
 impl From<Purpose> for Request<'_> {
     /// A request without direction and weights.
     fn from(purpose: Purpose) -> Self {
-        Request { purpose, direction: &[], weights: &[] }
+        Request { purpose, direction: &[], weights: &[], sparse: None }
+    }
+}
+
+impl<'a> Request<'a> {
+    /// The request, with the pattern of `specialisation` if the result is sparse.
+    pub(super) fn in_specialisation(self, specialisation: &'a Specialisation) -> Request<'a> {
+        let known = Some(specialisation.pattern(self.purpose));
+        let sparse = self.sparse.map(|sparse| SparseRequest { known, ..sparse });
+        Request { sparse, ..self }
     }
 }
 
@@ -124,10 +138,19 @@ impl<F: Fn(&[Var], &[Var]) -> Option<Var>> Function for Scalar<F> {
     fn read_whole(
         &self,
         trace: &Trace<'_>,
-        Request { purpose, direction, .. }: Request<'_>,
+        Request { purpose, direction, sparse, .. }: Request<'_>,
         (adjoints, tangents): (&mut Adjoints, &mut Tangents),
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
+        if let Some(sparse) = sparse {
+            let is_hessian = purpose == Purpose::SparseHessian;
+            if is_hessian {
+                check_second_derivatives(trace)?;
+            }
+            let wanted = if is_hessian { Wanted::Hessian } else { Wanted::Gradient };
+            sparse.read(trace, &[trace.output], wanted, (adjoints, tangents))?;
+            return Ok(f64::NAN);
+        }
         if purpose.has_direction() {
             if purpose.has_reverse_sweep() {
                 check_second_derivatives(trace)?;
@@ -237,10 +260,18 @@ impl<F: Fn(&[Var], &[Var], &mut OutputWriter) -> bool> Function for Weighted<'_,
     fn read_whole(
         &self,
         trace: &Trace<'_>,
-        Request { purpose, direction, .. }: Request<'_>,
+        Request { purpose, direction, sparse, .. }: Request<'_>,
         (adjoints, tangents): (&mut Adjoints, &mut Tangents),
         results: &mut [f64],
     ) -> Result<f64, Error> {
+        if let Some(sparse) = sparse {
+            let outputs = self.outputs.borrow();
+            let wanted = Wanted::Jacobian { outputs: outputs.numbers.len() };
+            let outputs: Vec<Operand> =
+                outputs.numbers.iter().map(|output| output.into_operand()).collect();
+            sparse.read(trace, &outputs, wanted, (adjoints, tangents))?;
+            return Ok(f64::NAN);
+        }
         match purpose {
             Purpose::JacobianVectorProduct => {
                 push_forward(trace, direction, tangents);

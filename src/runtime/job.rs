@@ -107,6 +107,10 @@ impl Job {
                 {
                     continue;
                 }
+                let covered = match purpose.is_sparse() {
+                    true => self.add_pattern(purpose, rolled.as_ref().map_err(Refusal::clone)),
+                    false => Ok(()),
+                };
                 let product = self.specialisation.product(purpose);
                 let (has_direction, is_by_weights) =
                     (product.has_direction(), product.is_by_weights());
@@ -137,6 +141,7 @@ impl Job {
                 let primal = primal.as_ref().map_err(|refusal| refusal.clone());
                 let (result, own) =
                     timed(|| coarsen(primal?, product, options, &snapshot.profiling_inputs));
+                let result = covered.and(result);
                 // The optimised tier reports why there is no kernel.
                 if result.is_ok() || !is_replaced {
                     let elapsed = rolling + *shared + own;
@@ -165,6 +170,17 @@ impl Job {
         let purposes = (Purpose::Jacobian, Purpose::Jacobian);
         self.install(snapshot, purposes, Ok(coarsened), elapsed);
         true
+    }
+
+    /// Adds the entries of all paths of a kernel to the pattern for `purpose`, before it is made.
+    fn add_pattern(
+        &self,
+        purpose: Purpose,
+        rolled: Result<&Rolled, Refusal>,
+    ) -> Result<(), Refusal> {
+        let is_first = self.specialisation.kernel(purpose).is_none();
+        let pattern = self.specialisation.pattern(purpose);
+        timed(|| pattern.add_graph(rolled?.graph(), is_first)).0
     }
 
     /// Stores the closed forms and open loops for the report.

@@ -80,6 +80,7 @@ pub(super) fn run_kernel(
         Dispatch::Timed => Some(Instant::now()),
         Dispatch::Tape => return None,
     };
+    let request = request.in_specialisation(specialisation);
     let result = match run(installed, inputs, request, results) {
         Ok(value) => {
             let time = start.map(|start| start.elapsed());
@@ -104,6 +105,9 @@ fn run(
 ) -> Result<f64, ExitReason> {
     with_buffers(|buffers| match request.purpose {
         Purpose::Jacobian => run_jacobian(installed, inputs, results, buffers),
+        Purpose::SparseHessian | Purpose::SparseJacobian => {
+            run_sparse(installed, inputs, request, buffers)
+        }
         _ => run_once(&installed.kernel, inputs, request, buffers).map(|outputs| {
             if request.purpose.has_reverse_sweep() {
                 results.copy_from_slice(&outputs[..results.len()]);
@@ -140,7 +144,7 @@ fn run_jacobian(
         unit[number] = 1.0;
         let (direction, weights) =
             if by_rows { (&[][..], &unit[..]) } else { (&unit[..], &[][..]) };
-        let request = Request { purpose: *product, direction, weights };
+        let request = Request { direction, weights, ..Request::from(*product) };
         match run_once(kernel, inputs, request, buffers) {
             Err(reason) => {
                 result = Err(reason);
@@ -161,12 +165,57 @@ fn run_jacobian(
     result
 }
 
+/// Runs the kernel for each product that the pattern needs; writes the sparse matrix on success.
+fn run_sparse(
+    Installed { kernel, product, .. }: &Installed,
+    inputs: Inputs<'_>,
+    request: Request<'_>,
+    buffers: &mut Buffers,
+) -> Result<f64, ExitReason> {
+    // The pattern is loaded after the kernel, so it has all entries of the kernel's paths.
+    let sparse = request.sparse.and_then(|sparse| Some((sparse.matrix, sparse.known?)));
+    let Some((matrix, known)) = sparse else { return Err(ExitReason::SideExit) };
+    let compression = known.compression();
+    let Some(compression) = compression.as_deref() else { return Err(ExitReason::SideExit) };
+    if known.purpose_of(compression.products) != *product {
+        // The kind of products has changed since the kernel was loaded.
+        return Err(ExitReason::SideExit);
+    }
+    let (mut entries, mut seed) =
+        (core::mem::take(&mut buffers.jacobian), core::mem::take(&mut buffers.unit));
+    entries.clear();
+    entries.resize(compression.pattern.len(), 0.0);
+    let mut result = Ok(f64::NAN);
+    // Also without entries a run finds out whether the kernel has the path.
+    for number in 0..compression.count() {
+        compression.seed(number, &mut seed);
+        let (direction, weights) = match *product {
+            Purpose::VectorJacobianProduct => (&[][..], &seed[..]),
+            _ if product.has_direction() => (&seed[..], &[][..]),
+            _ => (&[][..], &[][..]),
+        };
+        let request = Request { direction, weights, ..Request::from(*product) };
+        match run_once(kernel, inputs, request, buffers) {
+            Err(reason) => {
+                result = Err(reason);
+                break;
+            }
+            Ok(outputs) => compression.read(number, |place| outputs[place], &mut entries),
+        }
+    }
+    if result.is_ok() {
+        matrix.borrow_mut().assign(&compression.pattern, &entries);
+    }
+    (buffers.jacobian, buffers.unit) = (entries, seed);
+    result
+}
+
 /// Runs `kernel` once; returns its outputs.
 #[inline]
 pub(super) fn run_once<'a>(
     kernel: &Kernel,
     inputs: Inputs<'_>,
-    Request { purpose, direction, weights }: Request<'_>,
+    Request { purpose, direction, weights, .. }: Request<'_>,
     buffers: &'a mut Buffers,
 ) -> Result<&'a [f64], ExitReason> {
     let Buffers { scratch, outputs, inactive, zeros, .. } = buffers;

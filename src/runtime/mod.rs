@@ -10,6 +10,7 @@
 //! | `nested` | recorded functions as operations of others |
 //! | `kernel_batch`, `kernel_rows`, `batch_code` | a batch; the kernel's part; its code for batches |
 //! | `function`, `outputs` | the results of a run on the tape, outputs of any shape |
+//! | `sparse`, `patterns` | sparse derivatives, and the patterns of a specialisation |
 //! | `specialisation` | calls with one length of input: kernels, counters, merging |
 //! | `tracing_detail` | what the next runs on the tape record, and whether they are timed |
 //! | `profile` | what the tape has recorded for a specialisation; when a kernel is due |
@@ -41,9 +42,11 @@ mod nested;
 mod non_finite;
 mod options;
 mod outputs;
+mod patterns;
 mod profile;
 mod recorded;
 mod report;
+mod sparse;
 mod specialisation;
 mod specialisation_report;
 mod tape;

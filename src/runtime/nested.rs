@@ -269,7 +269,7 @@ impl<O: Output, F: Fn(&[Var]) -> O> Recorded<F> {
         v: &[f64],
         out: &mut [f64],
     ) -> Answer<(), O> {
-        let request = Request { purpose: Purpose::HessianProduct, direction: v, weights: &[] };
+        let request = Request { direction: v, ..Purpose::HessianProduct.into() };
         if OutputShape::of_type::<O::Outputs>().is_some_and(|shape| shape.count == 1) {
             return Ok(self.call_one(x, request, out)?.map(|_| {
                 out.iter_mut().for_each(|product| *product *= w[0]);

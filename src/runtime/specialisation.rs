@@ -13,11 +13,13 @@ use super::core::Key;
 use super::installed::Installed;
 use super::job::Job;
 use super::outputs::OutputShape;
+use super::patterns::KnownPattern;
 use super::profile::{ExitReason, GraphVersion, KernelExit, Profile};
 use super::tracing_detail::{RUNS_PER_TIMED, TracingDetail, is_compared_run, is_timed_run};
 use super::workers;
 use crate::merge::{MergeError, MergeLimits, MergeOutcome, SideExit};
 use crate::pipeline::{Hotness, Options, Purpose, Recording, Refusal};
+use crate::sparse::Wanted;
 use crate::ssa::Place;
 use crate::trace::{Detail, Inputs, LongRun, Trace};
 
@@ -26,6 +28,8 @@ pub(super) struct Specialisation {
     pub(super) inactive: usize,
     /// The outputs, if there are several.
     pub(super) outputs: Option<OutputShape>,
+    /// The patterns of its Hessian and of its Jacobian.
+    patterns: [KnownPattern; 2],
     /// The kernel for each purpose.
     kernels: [ArcSwapOption<Installed>; Purpose::COUNT],
     profile: Mutex<Profile>,
@@ -58,10 +62,13 @@ impl Specialisation {
     pub(super) fn new(key: Key<'_>, hotness: Hotness, profile_bytes: Arc<AtomicUsize>) -> Self {
         let ((active, inactive), outputs) = (key.lengths(), key.outputs.cloned());
         let weights = outputs.as_ref().map_or(0, |outputs| outputs.count);
+        let first = outputs.as_ref().map(|outputs| Wanted::Jacobian { outputs: outputs.count });
+        let patterns = [Wanted::Hessian, first.unwrap_or(Wanted::Gradient)];
         Specialisation {
             active,
             inactive,
             outputs,
+            patterns: patterns.map(KnownPattern::new),
             kernels: Default::default(),
             profile: Mutex::new(Profile::new(active, inactive + weights, hotness)),
             compiled: Condvar::new(),
@@ -79,6 +86,12 @@ impl Specialisation {
     /// The kernel for `purpose`, if there is one.
     pub(super) fn kernel(&self, purpose: Purpose) -> arc_swap::Guard<Option<Arc<Installed>>> {
         self.kernels[purpose as usize].load()
+    }
+
+    /// The pattern of the results for `purpose`, a sparse Hessian or Jacobian.
+    pub(super) fn pattern(&self, purpose: Purpose) -> &KnownPattern {
+        let [hessian, jacobian] = &self.patterns;
+        if purpose == Purpose::SparseHessian { hessian } else { jacobian }
     }
 
     /// The number of calls that kernels for `purpose` have served.
@@ -225,13 +238,14 @@ impl Specialisation {
     }
 
     /// The purpose of the kernel that serves calls for `purpose`. A Jacobian takes a run for each
-    /// row, or for each column if these are fewer.
+    /// row, or for each column if these are fewer; a sparse matrix as many as its pattern needs.
     pub(super) fn product(&self, purpose: Purpose) -> Purpose {
         match purpose {
             Purpose::Jacobian if self.weights().len() <= self.active => {
                 Purpose::VectorJacobianProduct
             }
             Purpose::Jacobian => Purpose::JacobianVectorProduct,
+            sparse if sparse.is_sparse() => self.pattern(sparse).product(),
             other => other,
         }
     }

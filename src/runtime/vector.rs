@@ -17,7 +17,7 @@ pub(super) type Answer<T, O> = Result<Result<T, <O as Output>::Error>, Error>;
 type Values<O> = <<O as Output>::Outputs as Outputs>::Values;
 
 /// True if a function that returns `O` has one output: it is recorded without weights.
-const fn is_scalar<O: Output>() -> bool {
+pub(super) const fn is_scalar<O: Output>() -> bool {
     matches!(<O::Outputs as Outputs>::COUNT, Some(1))
 }
 
@@ -379,7 +379,7 @@ macro_rules! any_outputs {
             ) -> Answer<(), O> {
                 if !is_scalar::<O>() {
                     let purpose = Purpose::VectorJacobianProduct;
-                    let request = Request { purpose, direction: &[], weights: w };
+                    let request = Request { weights: w, ..purpose.into() };
                     return Ok(self.call_outputs(x $(, $data)?, request, results)?.map(drop));
                 }
                 Error::check_length("slice of weights", 1, w.len())?;
@@ -395,11 +395,8 @@ macro_rules! any_outputs {
 
 /// The requests for derivatives along `v`, of one output and of several.
 pub(super) fn along(v: &[f64]) -> [Request<'_>; 2] {
-    [Purpose::DirectionalDerivative, Purpose::JacobianVectorProduct].map(|purpose| Request {
-        purpose,
-        direction: v,
-        weights: &[],
-    })
+    [Purpose::DirectionalDerivative, Purpose::JacobianVectorProduct]
+        .map(|purpose| Request { direction: v, ..purpose.into() })
 }
 
 any_outputs!(Recorded<F>, (&[Var]), ());

@@ -59,6 +59,34 @@ pub(crate) fn sweep_from<'a>(
     &adjoints[..trace.active]
 }
 
+/// The derivatives of the sum of `outputs`, operands of `trace`, with respect to the active inputs: as
+/// [`sweep()`].
+pub(crate) fn sweep_from_sum<'a>(
+    trace: &Trace<'_>,
+    outputs: impl Iterator<Item = Operand>,
+    adjoints: &'a mut Adjoints,
+) -> &'a [f64] {
+    let inputs = trace.active + trace.inactive;
+    adjoints.begin(inputs, trace.events.len());
+    let adjoints = &mut adjoints.values;
+    let mut length = 0;
+    for output in outputs {
+        if let Operand::Event(output) = output {
+            length = length.max(output as usize + 1);
+            adjoints[output as usize] += 1.0;
+        }
+    }
+    if length > 0 {
+        let (steps, adjoints) =
+            (&trace.events.steps[inputs.min(length)..length], &mut adjoints[..length]);
+        let adjoint = mem::take(&mut adjoints[length - 1]);
+        if let Some((input, adjoint)) = propagate(&trace.events.values, steps, adjoints, adjoint) {
+            adjoints[input] = adjoint;
+        }
+    }
+    &adjoints[..trace.active]
+}
+
 /// The reverse sweep in windows: through the steps of one after the other, from the last to the
 /// first.
 pub(super) struct WindowedSweep<'a> {

@@ -15,4 +15,5 @@ mod order_random;
 mod random;
 mod regions;
 mod second_derivatives;
+mod sparse_patterns;
 mod tangents;

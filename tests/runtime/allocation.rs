@@ -151,6 +151,32 @@ fn batches_allocate_nothing_after_the_first_ones() {
 }
 
 #[test]
+fn sparse_calls_allocate_nothing_in_kernels() {
+    let f = manual(Numerics::Real).audit(0).record(|x: &[Var]| {
+        (x[..99].iter().zip(&x[1..])).map(|(a, b)| (*b - *a * *a).powi(2)).collect::<Vec<_>>()
+    });
+    let g = manual(Numerics::Real)
+        .audit(0)
+        .record(|x: &[Var]| x.windows(2).map(|x| (x[1] - x[0] * x[0]).powi(2)).sum::<Var>());
+    let (jacobian, hessian) = (Cell::default(), Cell::default());
+    let calls = |count: usize| {
+        let (mut j, mut h) = (jacobian.take(), hessian.take());
+        for i in 0..count {
+            f.sparse_jacobian_into(&[i as f64; 100], &mut j).unwrap();
+            g.sparse_hessian_into(&[i as f64; 100], &mut h).unwrap();
+        }
+        jacobian.set(j);
+        hessian.set(h);
+    };
+    calls(1);
+    f.compile().unwrap();
+    g.compile().unwrap();
+    assert_none("sparse", calls);
+    let all = (WARM_UP + COUNTED) as u64;
+    assert_eq!((f.report().kernel_calls, g.report().kernel_calls), (all, all));
+}
+
+#[test]
 fn results_that_are_not_finite_allocate_nothing() {
     let f = manual(Numerics::Real).record(|x: &[Var]| x[0].ln());
     f.grad(&[1.0]).unwrap();

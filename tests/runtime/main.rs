@@ -25,6 +25,7 @@ mod repeatable;
 mod second_order;
 #[cfg(feature = "serde")]
 mod serialized;
+mod sparse;
 mod structure;
 mod tiers;
 mod trip_counts;

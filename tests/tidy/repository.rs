@@ -10,7 +10,7 @@ const RUST_FOLDERS: [&str; 6] =
 const MAX_LINES: usize = 700;
 
 /// The layers with their ranks: a layer imports from lower ranks only.
-const LAYERS: [(&str, usize); 26] = [
+const LAYERS: [(&str, usize); 27] = [
     ("entity", 0),
     ("custom", 1),
     ("op", 1),
@@ -22,6 +22,7 @@ const LAYERS: [(&str, usize); 26] = [
     ("loops", 6),
     ("validate", 6),
     ("notation", 6),
+    ("sparse", 6),
     ("cost", 7),
     ("merge", 7),
     ("phi", 8),

@@ -1,0 +1,117 @@
+//! The sparsity patterns of a specialisation: of all paths that it has seen.
+//!
+//! A kernel does not tell its path, so there is one pattern for all paths: those of runs on the tape,
+//! and all that the graph of a kernel has. It only grows, by calls with new paths and by
+//! compilations, so a kernel in use never has an entry that the pattern has not.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwapOption;
+use hashbrown::HashSet;
+
+use super::error::{Error, Kind};
+use crate::pipeline::{Purpose, Refusal};
+use crate::sparse::{
+    Compression, MAX_STEPS, Pattern, Products, TooDense, Wanted, pattern_of_graph,
+    pattern_of_trace, structure_hash,
+};
+use crate::ssa::Graph;
+use crate::trace::Trace;
+
+/// The largest number of runs that are remembered; then the memory starts again.
+const MAX_RUNS: usize = 4096;
+
+/// The pattern of one kind of derivatives.
+pub(super) struct KnownPattern {
+    wanted: Wanted,
+    compression: ArcSwapOption<Compression>,
+    /// Hashes of runs whose entries the pattern has; locked to change the pattern.
+    runs: Mutex<HashSet<u64>>,
+}
+
+impl KnownPattern {
+    pub(super) fn new(wanted: Wanted) -> Self {
+        KnownPattern { wanted, compression: ArcSwapOption::empty(), runs: Mutex::default() }
+    }
+
+    /// The products for the pattern; `None` before the first run.
+    pub(super) fn compression(&self) -> arc_swap::Guard<Option<Arc<Compression>>> {
+        self.compression.load()
+    }
+
+    /// The products for a pattern that has the entries of `trace`.
+    pub(super) fn of_trace(&self, trace: &Trace<'_>) -> Result<Arc<Compression>, Error> {
+        let run = structure_hash(trace);
+        if self.lock().contains(&run)
+            && let Some(known) = self.compression.load_full()
+        {
+            return Ok(known);
+        }
+        let pattern = pattern_of_trace(trace, self.wanted).map_err(too_dense)?;
+        let mut runs = self.lock();
+        let compression = self.add(pattern, false);
+        if runs.len() >= MAX_RUNS {
+            runs.clear();
+        }
+        runs.insert(run);
+        Ok(compression)
+    }
+
+    /// Adds the entries of all paths of `graph`, before a kernel that is made from it is used. If
+    /// there is no kernel yet, the kind of products may change.
+    pub(super) fn add_graph(&self, graph: &Graph, is_first: bool) -> Result<(), Refusal> {
+        let pattern = pattern_of_graph(graph, self.wanted, MAX_STEPS).map_err(|TooDense| {
+            let limit = TooDense::LIMIT;
+            Refusal::TooManyToCompile { size: limit + 1, limit }
+        })?;
+        let _runs = self.lock();
+        self.add(pattern, is_first);
+        Ok(())
+    }
+
+    /// Adds the entries of `pattern`; the runs are locked.
+    fn add(&self, pattern: Pattern, is_free: bool) -> Arc<Compression> {
+        let known = self.compression.load_full();
+        let (pattern, products) = match known {
+            Some(known) if known.pattern.covers(&pattern) => return known,
+            Some(known) => {
+                let products = (!is_free).then_some(known.products);
+                (known.pattern.union(&pattern), products)
+            }
+            None => (pattern, None),
+        };
+        let compression = Arc::new(Compression::new(pattern, self.wanted, products));
+        self.compression.store(Some(Arc::clone(&compression)));
+        compression
+    }
+
+    /// The purpose of the kernel that computes the products.
+    pub(super) fn product(&self) -> Purpose {
+        let products = self.compression().as_ref().map(|compression| compression.products);
+        self.purpose_of(products.unwrap_or(Products::Rows))
+    }
+
+    /// The purpose of a kernel that computes products of this kind.
+    pub(super) fn purpose_of(&self, products: Products) -> Purpose {
+        match (self.wanted, products) {
+            (Wanted::Hessian, _) => Purpose::HessianProduct,
+            (Wanted::Gradient, _) => Purpose::Gradient,
+            (Wanted::Jacobian { .. }, Products::Columns) => Purpose::JacobianVectorProduct,
+            (Wanted::Jacobian { .. }, Products::Rows) => Purpose::VectorJacobianProduct,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<u64>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The products for the pattern of `trace` alone.
+pub(super) fn of_single_run(trace: &Trace<'_>, wanted: Wanted) -> Result<Arc<Compression>, Error> {
+    let pattern = pattern_of_trace(trace, wanted).map_err(too_dense)?;
+    Ok(Arc::new(Compression::new(pattern, wanted, None)))
+}
+
+fn too_dense(TooDense: TooDense) -> Error {
+    Kind::TooDense { limit: TooDense::LIMIT }.into()
+}
