@@ -64,6 +64,7 @@
 //! # Features
 //!
 //! - `jit` (on by default): native kernels. Without it the tape serves all calls.
+//! - `linalg`: the functions of [`linalg`] that need nalgebra.
 //! - `nalgebra`, `ndarray`: [`trait@Carry`] for their arrays of `Var`.
 //! - `serde`: serialises reports and explanations.
 //! - `internals`: the stages between trace and kernel as public modules, exempt from semantic
@@ -88,6 +89,7 @@ pub mod guide;
 #[doc(hidden)]
 pub mod internals;
 mod jit;
+pub mod linalg;
 mod loops;
 mod merge;
 mod numeric;

@@ -10,7 +10,7 @@ use core::ops::Range;
 use core::panic::Location;
 
 use super::tangents::Dual;
-use super::{Site, Var, recorder};
+use super::{Site, TraceError, Var, recorder};
 use crate::custom::{Custom, CustomOperation, Operation, Point};
 
 /// A call of a custom operation.
@@ -144,7 +144,8 @@ impl<T: Operation> CustomOperation<T> {
     pub(crate) fn record(&self, x: &[Var], y: &[f64], saved: Vec<f64>, at: Site) -> Vec<Var> {
         let custom = self.custom();
         if x.len() != custom.inputs() || y.len() > MAX_OUTPUTS {
-            recorder::fail_arguments(x.len(), custom.inputs(), at);
+            let (found, expected) = (x.len(), custom.inputs());
+            recorder::fail(TraceError::Arguments { found, expected, at });
             return vec![Var::constant(f64::NAN); y.len()];
         }
         let tag = match x.iter().all(|x| x.is_constant()) {

@@ -47,6 +47,7 @@ pub use event::{Event, Operand, Role, Site};
 pub use events::Events;
 pub(crate) use induction::{BodyEvent, OperandRule, infer_induction};
 pub use long_run::{LongRun, Run};
+pub(crate) use recorder::fail;
 pub(crate) use run::CarriedName;
 pub use run::{Inputs, Trace};
 pub use store::RunLimits;

@@ -237,12 +237,12 @@ pub(super) fn later(tag: u64, number: u32) -> u64 {
     if tag == FOREIGN { FOREIGN } else { tag + u64::from(number) }
 }
 
-/// Fails the run, if there is one: a custom operation has `expected` inputs and was called with
-/// `found`.
-pub(super) fn fail_arguments(found: usize, expected: usize, at: Site) {
+/// Fails the run, if there is one.
+#[cold]
+pub(crate) fn fail(error: TraceError) {
     with_front(|front| {
         if front.is_recording() {
-            with_back(|back| front.fail(back, TraceError::Arguments { found, expected, at }));
+            with_back(|back| front.fail(back, error));
         }
     });
 }
