@@ -1,5 +1,10 @@
 //! Products of matrices of plain numbers.
 
+use std::borrow::Cow;
+
+#[cfg(not(feature = "linalg"))]
+use super::triangular::add_multiple;
+
 /// A matrix in row-major order, or the transpose of one.
 #[derive(Clone, Copy)]
 pub(super) struct Operand<'a> {
@@ -20,46 +25,38 @@ impl<'a> Operand<'a> {
         Operand { rows: self.columns, columns: self.rows, is_transposed, ..self }
     }
 
-    /// The distances between neighbours in a column and in a row.
-    fn strides(self) -> [usize; 2] {
-        if self.is_transposed { [1, self.rows] } else { [self.columns, 1] }
+    /// The entries in row-major order.
+    fn row_major(self) -> Cow<'a, [f64]> {
+        if !self.is_transposed {
+            return Cow::Borrowed(self.entries);
+        }
+        let row = |row| self.entries[row..].iter().step_by(self.rows);
+        Cow::Owned((0..self.rows).flat_map(row).copied().collect())
     }
 }
 
 /// Adds `a` times `b` to the row-major matrix `c`.
-#[cfg(feature = "linalg")]
 pub(super) fn add_product(a: Operand<'_>, b: Operand<'_>, c: &mut [f64]) {
-    use nalgebra::{DMatrixViewMut, Dyn, MatrixView};
-
-    let [a, b] = [a, b].map(|operand| {
-        // The transpose of its columns, which are the rows here.
-        let [down, right] = operand.strides();
-        MatrixView::<f64, Dyn, Dyn, Dyn, Dyn>::from_slice_with_strides(
-            operand.entries,
-            operand.columns,
-            operand.rows,
-            right,
-            down,
-        )
-    });
-    // nalgebra's matrices are column-major, so this is Cᵀ + BᵀAᵀ.
-    DMatrixViewMut::from_slice(c, b.nrows(), a.ncols()).gemm(1.0, &b, &a, 1.0);
+    let (a_entries, b_entries) = (a.row_major(), b.row_major());
+    add_row_major([&a_entries, &b_entries], [a.rows, a.columns, b.columns], c);
 }
 
-/// Adds `a` times `b` to the row-major matrix `c`.
+#[cfg(feature = "linalg")]
+fn add_row_major([a, b]: [&[f64]; 2], [rows, inner, columns]: [usize; 3], c: &mut [f64]) {
+    use nalgebra::{DMatrixView, DMatrixViewMut};
+
+    // nalgebra's matrices are column-major, so this is Cᵀ + BᵀAᵀ. The views have no row stride: with
+    // one, nalgebra 0.34 reads out of bounds.
+    let (a, b) =
+        (DMatrixView::from_slice(a, inner, rows), DMatrixView::from_slice(b, columns, inner));
+    DMatrixViewMut::from_slice(c, columns, rows).gemm(1.0, &b, &a, 1.0);
+}
+
 #[cfg(not(feature = "linalg"))]
-pub(super) fn add_product(a: Operand<'_>, b: Operand<'_>, c: &mut [f64]) {
-    let [down, right] = a.strides();
-    for (row, sums) in c.chunks_exact_mut(b.columns).enumerate() {
-        for inner in 0..a.columns {
-            let factor = a.entries[row * down + inner * right];
-            if b.is_transposed {
-                let column = b.entries[inner..].iter().step_by(b.rows);
-                sums.iter_mut().zip(column).for_each(|(sum, b)| *sum += factor * b);
-            } else {
-                let others = &b.entries[inner * b.columns..][..b.columns];
-                sums.iter_mut().zip(others).for_each(|(sum, b)| *sum += factor * b);
-            }
+fn add_row_major([a, b]: [&[f64]; 2], [_, inner, columns]: [usize; 3], c: &mut [f64]) {
+    for (a, sums) in a.chunks_exact(inner).zip(c.chunks_exact_mut(columns)) {
+        for (&factor, b) in a.iter().zip(b.chunks_exact(columns)) {
+            add_multiple(factor, b, sums);
         }
     }
 }
