@@ -135,7 +135,11 @@ impl<T: Operation> CustomOperation<T> {
         let (mut y, mut saved) = (vec![0.0; custom.outputs()], vec![0.0; custom.saved()]);
         if x.len() == custom.inputs() {
             let values: Vec<f64> = x.iter().map(|x| x.value).collect();
-            self.operation().eval(&values, &mut y, &mut saved)?;
+            let result = self.operation().eval(&values, &mut y, &mut saved);
+            if result.is_err() && !x.iter().all(|x| x.is_constant()) {
+                recorder::note_failed_call();
+            }
+            result?;
         }
         Ok(self.record(x, &y, saved, at))
     }

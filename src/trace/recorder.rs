@@ -76,6 +76,8 @@ pub(super) struct Back {
     pub(super) captures: Captures,
     /// The calls of custom operations, in order.
     pub(super) calls: Vec<CustomCall>,
+    /// A custom operation has returned an error.
+    pub(super) has_failed_call: bool,
     /// The number of inputs, which are the first events.
     pub(super) inputs: u32,
     pub(super) failure: Option<TraceError>,
@@ -230,6 +232,12 @@ pub(super) fn record_call(
             first
         })
     })
+}
+
+/// Notes that a custom operation has returned an error.
+#[cold]
+pub(super) fn note_failed_call() {
+    with_back(|back| back.has_failed_call = true);
 }
 
 /// The tag of the event `number` places after that with `tag`.
@@ -526,6 +534,7 @@ impl Back {
             states: Vec::new(),
             captures: Captures::new(),
             calls: Vec::new(),
+            has_failed_call: false,
             inputs: 0,
             failure: None,
         }

@@ -100,12 +100,13 @@ where
                 (scalars.grad(&x), scalar_tape.grad(&x)),
                 (scalars.hvp(&x, &v), scalar_tape.hvp(&x, &v)),
             ];
-            for (found, expected) in results {
+            for (number, (found, expected)) in results.into_iter().enumerate() {
                 let (found, expected) = (found.unwrap(), expected.unwrap());
-                match numerics {
-                    Numerics::Exact => assert_eq!(found, expected, "{name}"),
-                    _ => assert_near(name, &found, &expected, 1e-11),
+                // Derivatives of the second order are not added up in the order of the tape.
+                if numerics == Numerics::Exact && number < 4 {
+                    assert_eq!(found, expected, "{name}");
                 }
+                assert_near(name, &found, &expected, 1e-11);
             }
             if round == 0 {
                 vectors.compile().unwrap();

@@ -65,7 +65,7 @@ fn nan_is_no_error() {
 }
 
 #[test]
-fn caught_errors_are_paths_of_their_own() {
+fn the_tape_serves_runs_that_go_on_after_an_error() {
     for numerics in NUMERICS {
         let f = manual(numerics).record(|x: &[Var]| match linalg::solve(&x[..1], &x[1..], 1) {
             Ok(y) => y[0],
@@ -76,5 +76,7 @@ fn caught_errors_are_paths_of_their_own() {
             assert_eq!(f.grad(&[0.0, 3.0]).unwrap(), [0.0, 10.0]);
             f.compile().unwrap();
         }
+        let report = f.report();
+        assert_eq!((report.kernel_calls, report.tape_calls, report.paths), (1, 3, 1));
     }
 }
