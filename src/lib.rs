@@ -68,6 +68,7 @@
 //! # Features
 //!
 //! - `jit` (on by default): native kernels. Without it the tape serves all calls.
+//! - `linalg`: the functions of [`linalg`] that need nalgebra.
 //! - `nalgebra`, `ndarray`: [`trait@Carry`] for their arrays of `Var`.
 //! - `rayon`: batches on several threads.
 //! - `serde`: serialises reports and explanations.
@@ -93,6 +94,7 @@ pub mod guide;
 #[doc(hidden)]
 pub mod internals;
 mod jit;
+pub mod linalg;
 mod loops;
 mod merge;
 mod numeric;

@@ -77,7 +77,8 @@ pub trait Operation: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Where there are no outputs. The call is then an error, in a kernel too.
+    /// Where there are no outputs. A kernel leaves the call to the tape, on which
+    /// [`CustomOperation::call`] returns the error; a run that goes on after it is not compiled.
     fn eval(&self, x: &[f64], y: &mut [f64], saved: &mut [f64]) -> Result<(), Self::Error>;
 
     /// Computes the vector-Jacobian product at `x`: the gradient of the sum of the outputs, each

@@ -283,6 +283,9 @@ impl Core {
             && specialisation.as_ref().is_some_and(|one| one.times_run());
         let start = is_timed.then(Instant::now);
         let record = |run: Recorded<'_>| match (run.run, &specialisation) {
+            (Run::Whole(trace), Some(specialisation)) if trace.has_failed_call => {
+                specialisation.count_failed();
+            }
             (Run::Whole(trace), Some(specialisation)) => {
                 let time = start.map(|start| start.elapsed());
                 specialisation.record(

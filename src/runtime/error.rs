@@ -117,13 +117,18 @@ impl Error {
         matches!(self.0, Kind::OtherOutputs { .. })
     }
 
-    /// True if a slice has the wrong length, or a custom operation was called with a wrong number
-    /// of arguments. For an example see [`Error`].
+    /// True if a slice has the wrong length, also one that the function gave to
+    /// [`linalg`](crate::linalg), or a custom operation was called with a wrong number of
+    /// arguments. For an example see [`Error`].
     pub fn is_shape(&self) -> bool {
-        matches!(
-            self.kind(),
-            Kind::Shape { .. } | Kind::Rows { .. } | Kind::Trace(TraceError::Arguments { .. })
-        )
+        let is_shape_of_call = |error: &TraceError| {
+            matches!(error, TraceError::Arguments { .. } | TraceError::Shape { .. })
+        };
+        match self.kind() {
+            Kind::Shape { .. } | Kind::Rows { .. } => true,
+            Kind::Trace(error) => is_shape_of_call(error),
+            _ => false,
+        }
     }
 
     /// True if the function used a `Var` of another call or recording.
@@ -227,6 +232,7 @@ impl Error {
                 TraceError::ForeignVar { used: site, .. }
                 | TraceError::TooLong { at: site, .. }
                 | TraceError::Arguments { at: site, .. }
+                | TraceError::Shape { at: site, .. }
                 | TraceError::NotRepeatable { at: site },
             )
             | Kind::NoSecondDerivative { at: site, .. }

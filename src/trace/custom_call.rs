@@ -10,7 +10,7 @@ use core::ops::Range;
 use core::panic::Location;
 
 use super::tangents::Dual;
-use super::{Events, Site, Var, recorder};
+use super::{Events, Site, TraceError, Var, recorder};
 use crate::custom::{Custom, CustomOperation, Operation, Point};
 use crate::op::Op;
 
@@ -143,7 +143,11 @@ impl<T: Operation> CustomOperation<T> {
         let (mut y, mut saved) = (vec![0.0; custom.outputs()], vec![0.0; custom.saved()]);
         if x.len() == custom.inputs() {
             let values: Vec<f64> = x.iter().map(|x| x.value).collect();
-            self.operation().eval(&values, &mut y, &mut saved)?;
+            let result = self.operation().eval(&values, &mut y, &mut saved);
+            if result.is_err() && !x.iter().all(|x| x.is_constant()) {
+                recorder::note_failed_call();
+            }
+            result?;
         }
         Ok(self.record(x, &y, saved, at))
     }
@@ -152,7 +156,8 @@ impl<T: Operation> CustomOperation<T> {
     pub(crate) fn record(&self, x: &[Var], y: &[f64], saved: Vec<f64>, at: Site) -> Vec<Var> {
         let custom = self.custom();
         if x.len() != custom.inputs() || y.len() > MAX_OUTPUTS {
-            recorder::fail_arguments(x.len(), custom.inputs(), at);
+            let (found, expected) = (x.len(), custom.inputs());
+            recorder::fail(TraceError::Arguments { found, expected, at });
             return vec![Var::constant(f64::NAN); y.len()];
         }
         let tag = match x.iter().all(|x| x.is_constant()) {

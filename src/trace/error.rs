@@ -36,6 +36,18 @@ pub enum TraceError {
         /// The call.
         at: Site,
     },
+    /// A slice of another shape than expected was given to a function of the library.
+    #[error("the {quantity} is {found} in the call at {at}, and {expected} is expected")]
+    Shape {
+        /// The length or order, of an argument of the function that is named too.
+        quantity: &'static str,
+        /// The value that it has.
+        found: usize,
+        /// The value that it should have.
+        expected: usize,
+        /// The call.
+        at: Site,
+    },
     /// A long run is repeated for its gradient, and another run with the same inputs was different.
     #[error(
         "a run of more than Limits::trace_events operations is repeated for the gradient, and the \

@@ -76,6 +76,8 @@ pub(super) struct Back {
     pub(super) captures: Captures,
     /// The calls of custom operations, in order.
     pub(super) calls: Vec<CustomCall>,
+    /// A custom operation has returned an error.
+    pub(super) has_failed_call: bool,
     /// The number of inputs, which are the first events.
     pub(super) inputs: u32,
     pub(super) failure: Option<TraceError>,
@@ -232,17 +234,23 @@ pub(super) fn record_call(
     })
 }
 
+/// Notes that a custom operation has returned an error.
+#[cold]
+pub(super) fn note_failed_call() {
+    with_back(|back| back.has_failed_call = true);
+}
+
 /// The tag of the event `number` places after that with `tag`.
 pub(super) fn later(tag: u64, number: u32) -> u64 {
     if tag == FOREIGN { FOREIGN } else { tag + u64::from(number) }
 }
 
-/// Fails the run, if there is one: a custom operation has `expected` inputs and was called with
-/// `found`.
-pub(super) fn fail_arguments(found: usize, expected: usize, at: Site) {
+/// Fails the run, if there is one.
+#[cold]
+pub(crate) fn fail(error: TraceError) {
     with_front(|front| {
         if front.is_recording() {
-            with_back(|back| front.fail(back, TraceError::Arguments { found, expected, at }));
+            with_back(|back| front.fail(back, error));
         }
     });
 }
@@ -531,6 +539,7 @@ impl Back {
             states: Vec::new(),
             captures: Captures::new(),
             calls: Vec::new(),
+            has_failed_call: false,
             inputs: 0,
             failure: None,
         }

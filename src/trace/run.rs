@@ -29,6 +29,9 @@ pub struct Trace<'a> {
     pub(super) captures: &'a Captures,
     /// The calls of custom operations, in order.
     pub(crate) calls: &'a [CustomCall],
+    /// A custom operation has returned an error, which the function has handled. Its inputs decide
+    /// that without a guard, so the path is not merged.
+    pub(crate) has_failed_call: bool,
 }
 
 /// A carried variable: its name, and the place where it is declared.

@@ -154,6 +154,7 @@ impl Tracer {
             states: &back.states,
             captures: &back.captures,
             calls: &back.calls,
+            has_failed_call: back.has_failed_call,
             signature: finished.signature,
         }
     }
@@ -191,6 +192,7 @@ impl Tracer {
         back.states.clear();
         back.captures.clear();
         back.calls.clear();
+        back.has_failed_call = false;
         self.run_into(Store::first(count, limits), f, inputs, self.detail, made)
     }
 

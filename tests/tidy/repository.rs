@@ -10,13 +10,14 @@ const RUST_FOLDERS: [&str; 6] =
 const MAX_LINES: usize = 700;
 
 /// The layers with their ranks: a layer imports from lower ranks only.
-const LAYERS: [(&str, usize); 27] = [
+const LAYERS: [(&str, usize); 28] = [
     ("entity", 0),
     ("custom", 1),
     ("op", 1),
     ("numeric", 2),
     ("trace", 3),
     ("flow", 4),
+    ("linalg", 4),
     ("ssa", 4),
     ("random", 0),
     ("loops", 6),
