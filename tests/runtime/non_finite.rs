@@ -6,6 +6,9 @@ use phigrad::{
     CustomOperation, Limits, NonFiniteOrigin, NonFiniteResult, Operation, Tape, Var, traced,
 };
 
+/// A function, a point, the sentence, and the line of its place after that of the first case.
+type Case = (fn(&[Var]) -> Var, &'static [f64], &'static str, u32);
+
 /// The sentence about the first result of `f` at `x` that is not finite, without the place, and the
 /// line of the place.
 fn found<F: Fn(&[Var]) -> Var>(f: F, x: &[f64]) -> (String, Option<u32>) {
@@ -20,7 +23,7 @@ fn found<F: Fn(&[Var]) -> Var>(f: F, x: &[f64]) -> (String, Option<u32>) {
 #[test]
 fn the_operation_that_made_the_value_is_found() {
     let line = line!() + 1;
-    let cases: [(fn(&[Var]) -> Var, &[f64], &str, u32); 6] = [
+    let cases: [Case; 6] = [
         (|x| (x[0].ln() + x[1]).exp() * x[1], &[-1.0, 2.0], "ln of -1 is NaN", 1),
         (|x| x[0] / x[1] - 2.0, &[1.0, 0.0], "div of 1 and 0 is infinite", 2),
         (|x| (x[0] * x[1]).sqrt(), &[1e200, 1e300], "mul of 1e200 and 1e300 is infinite", 3),
@@ -53,7 +56,7 @@ fn inputs_that_are_not_finite_are_their_own_origin() {
 #[test]
 fn the_operation_that_made_the_derivative_is_found() {
     let line = line!() + 1;
-    let cases: [(fn(&[Var]) -> Var, &[f64], &str, u32); 4] = [
+    let cases: [Case; 4] = [
         (|x| (x[0] - x[1]).sqrt() * 3.0, &[2.0, 2.0], "sqrt of 0 has an infinite derivative", 1),
         (
             |x| x[0].powf(0.5) + x[1],
