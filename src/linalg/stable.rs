@@ -98,7 +98,7 @@ pub fn softmax(x: &[Var]) -> Vec<Var> {
         sum += term;
     }
     for term in &mut terms {
-        *term = *term / sum;
+        *term /= sum;
     }
     terms
 }
