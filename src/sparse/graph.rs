@@ -55,7 +55,7 @@ pub fn pattern_of_graph(
     }
 }
 
-/// What is known of a node.
+/// The facts about a node.
 #[derive(Clone, Copy)]
 struct Known {
     value: Value,
@@ -71,7 +71,7 @@ impl Known {
     }
 }
 
-/// What is known of a node in the iterations of its loop.
+/// The facts about a node in the iterations of its loop.
 enum SavedValues {
     Each(Vec<Known>),
     /// The same in all of them.
@@ -391,7 +391,7 @@ impl<'a> Execution<'a> {
         all.into_iter().map(|one| one.unwrap_or(Known::NOTHING)).collect()
     }
 
-    /// What is known of a node that is one or the other.
+    /// The facts about a node that is one or the other.
     fn either(&mut self, one: Known, other: Known) -> Known {
         let same =
             |number: &f64| other.constant.is_some_and(|other| other.to_bits() == number.to_bits());

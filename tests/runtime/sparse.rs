@@ -619,6 +619,8 @@ fn chains_take_time_linear_in_unknowns() {
             println!("{unknowns} {what}: first {:.3} ms, least {least:.3} ms", first.unwrap());
         };
         time("gradient, tape", &mut |_| drop(tape.grad(&x).unwrap()));
+        let direction = vec![1.0; unknowns];
+        time("Hessian product, tape", &mut |_| drop(tape.hvp(&x, &direction).unwrap()));
         time("sparse Hessian, tape", &mut |hessian| tape.sparse_hessian_into(&x, hessian).unwrap());
         f.sparse_hessian(&x).unwrap();
         let start = std::time::Instant::now();
