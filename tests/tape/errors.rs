@@ -14,7 +14,7 @@ use phigrad::internals::ssa::{
     Def, End, Graph, Node, ParseError, Place, VerifyError, parse, verify,
 };
 use phigrad::internals::trace::{Adjoints, Inputs, Run, RunLimits, TraceError, Tracer};
-use phigrad::{CustomOperation, Operation, Refusal, Var};
+use phigrad::{CustomOperation, Operation, Refusal, Var, linalg};
 
 /// The error of a run of `f` on one input.
 fn trace_error(f: impl FnOnce(Var) -> Var, limit: usize) -> TraceError {
@@ -54,6 +54,18 @@ fn a_wrong_number_of_arguments_is_an_error_with_the_place() {
     match trace_error(|x| Root::call(&[x, x]), 10) {
         TraceError::Arguments { found, expected, at } => {
             assert_eq!((found, expected, at.line()), (2, 1, line));
+        }
+        error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_wrong_shape_is_an_error_with_the_place() {
+    let line = line!() + 1;
+    match trace_error(|x| linalg::dot(&[x, x], &[x]), 10) {
+        TraceError::Shape { quantity, found, expected, at } => {
+            assert!(quantity.ends_with("`linalg::dot`"));
+            assert_eq!((found, expected, at.line()), (1, 2, line));
         }
         error => panic!("{error}"),
     }
