@@ -51,7 +51,8 @@ fn empty_matrices_have_empty_or_zero_products() {
 
 #[test]
 fn loops_stay_loops_in_kernels() {
-    let functions: [(&str, fn(&[Var]) -> Var); 5] = [
+    type Function = fn(&[Var]) -> Var;
+    let functions: [(&str, Function); 5] = [
         ("dot", |x| linalg::dot(&x[..400], &x[400..])),
         ("norm", linalg::norm),
         ("log_sum_exp", linalg::log_sum_exp),

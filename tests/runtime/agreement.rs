@@ -68,10 +68,8 @@ fn check_identities(name: &str, results: &Results, (v, w): (&[f64], &[f64])) {
     assert_near(name, "<Jv, w> = <v, wJ>", &pair.0, &pair.1, 1e-11);
     let rows: Vec<f64> = jacobian.chunks(INPUTS).map(|row| dot(row, v)).collect();
     assert_near(name, "Jv by the Jacobian", along, &rows, 1e-11);
-    let transposed: Vec<f64> = (0..INPUTS)
-        .map(|i| (0..INPUTS).map(|j| hessian[INPUTS * j + i]).collect::<Vec<_>>())
-        .flatten()
-        .collect();
+    let transposed: Vec<f64> =
+        (0..INPUTS).flat_map(|i| (0..INPUTS).map(move |j| hessian[INPUTS * j + i])).collect();
     assert_near(name, "symmetry", hessian, &transposed, 1e-9);
 }
 
@@ -119,7 +117,7 @@ fn check_interpreter(
     if let Some(found) = interpreted(&gradient(graph), &[x, w]) {
         assert_near(name, "interpreted wJ", &found, &expected.product, 1e-11);
     }
-    let directional = tangent(graph).expect("no closed forms");
+    let directional = tangent(graph).unwrap();
     let along = gradient(&directional.with_active(by_weights));
     if let Some(found) = interpreted(&along, &[&zeros, x, v]) {
         assert_near(name, "interpreted Jv", &found, &expected.along, 1e-11);
