@@ -337,7 +337,7 @@ impl Core {
                 let Some(installed) = installed.as_deref() else { return };
                 match (run, served.time) {
                     // A long run is not kept to be compared.
-                    (Run::Whole(trace), _) if is_audited => {
+                    (Run::Whole(trace), _) if is_audited && !trace.has_failed_call => {
                         let version = installed.graph_version;
                         unknown = specialisation.audit((trace, inputs), version, &self.options);
                         if self.options.is_timed() && self.options.audit.is_rare(served.call) {

@@ -13,7 +13,7 @@ use super::recorded::Recorded;
 use super::vector::Answer;
 use crate::custom::{CustomOperation, Operation};
 use crate::pipeline::Purpose;
-use crate::trace::Var;
+use crate::trace::{Var, note_failed_call};
 
 /// The operations that stand for a recorded function in others.
 #[derive(Default)]
@@ -102,9 +102,10 @@ impl Operation for Nested {
     }
 }
 
-/// The outputs of a recorded function.
+/// The outputs of a recorded function, if they have this shape.
 struct OutputsOf<F, O> {
     f: Recorded<F>,
+    shape: OutputShape,
     output: PhantomData<fn() -> O>,
 }
 
@@ -123,7 +124,8 @@ impl<O: Output, F: Fn(&[Var]) -> O + Send + Sync> NestedFunction for OutputsOf<F
     fn eval(&self, x: &[f64], y: &mut [f64]) -> Option<()> {
         let (one, several) = (Purpose::Value.into(), Purpose::Outputs.into());
         let to = Results::Into { slice: y, name: "slice of outputs" };
-        without_error(self.f.results(x, one, several, to))
+        let shape = self.f.results(x, one, several, to).ok()?.ok()?;
+        (shape == self.shape).then_some(())
     }
 
     fn vjp(&self, x: &[f64], w: &[f64], out: &mut [f64]) -> Option<()> {
@@ -172,6 +174,15 @@ where
     }
 }
 
+/// Passes on the result of a call with `x` inside another function. An error is noted, because
+/// that function may go on after it: which it does is not guarded.
+fn noted<T, E>(answer: Result<Result<T, E>, Error>, x: &[Var]) -> Result<Result<T, E>, Error> {
+    if !matches!(answer, Ok(Ok(_))) && !x.iter().all(|x| x.is_constant()) {
+        note_failed_call();
+    }
+    answer
+}
+
 /// The values of `x`.
 fn values(x: &[Var]) -> Vec<f64> {
     x.iter().map(|x| x.number()).collect()
@@ -207,10 +218,11 @@ impl<O: Output + 'static, F: Fn(&[Var]) -> O + Send + Sync + 'static> Recorded<F
         let at = Location::caller();
         let (one, several) = (Purpose::Value.into(), Purpose::Outputs.into());
         let mut y = Vec::new();
-        let answer = self.results(&values(x), one, several, Results::Allocated(&mut y))?;
+        let answer = self.results(&values(x), one, several, Results::Allocated(&mut y));
+        let answer = noted(answer, x)?;
         Ok(O::answer(answer.map(|shape| {
             let operation = self.nested.get((x.len(), Some(shape.clone())), || {
-                Arc::new(OutputsOf { f: self.handle(), output: PhantomData })
+                Arc::new(OutputsOf { f: self.handle(), shape: shape.clone(), output: PhantomData })
             });
             let outputs = operation.record(x, &y, Vec::new(), at);
             O::Outputs::read_vars(&mut OutputReader::new(&outputs, &shape))
@@ -250,8 +262,9 @@ where
     pub fn call_grad(&self, x: &[Var]) -> Result<O::Of<Vec<Var>>, Error> {
         let at = Location::caller();
         let mut gradient = vec![0.0; x.len()];
-        let answer: Answer<f64, O> = self.call_one(&values(x), Purpose::Gradient, &mut gradient);
-        Ok(O::answer(answer?.map(|_| {
+        let answer = self.call_one(&values(x), Purpose::Gradient, &mut gradient);
+        let answer = noted(answer, x)?;
+        Ok(O::answer(answer.map(|_| {
             let operation = self.nested.get((x.len(), None), || {
                 Arc::new(GradientOf { f: self.handle(), output: PhantomData })
             });

@@ -54,7 +54,7 @@ pub use long_run::{LongRun, Run};
 pub(crate) use non_finite::{
     Origin, number, operands, operation, origin_of_derivative, origin_of_value,
 };
-pub(crate) use recorder::fail;
+pub(crate) use recorder::{fail, note_failed_call};
 pub(crate) use run::CarriedName;
 pub use run::{Inputs, Trace};
 pub use special::Special;

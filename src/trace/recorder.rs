@@ -234,9 +234,9 @@ pub(super) fn record_call(
     })
 }
 
-/// Notes that a custom operation has returned an error.
+/// Notes that a custom operation, or a recorded function inside this one, has returned an error.
 #[cold]
-pub(super) fn note_failed_call() {
+pub(crate) fn note_failed_call() {
     with_back(|back| back.has_failed_call = true);
 }
 

@@ -139,6 +139,41 @@ fn errors_of_the_inner_function_are_returned() {
 }
 
 #[test]
+fn errors_that_the_outer_function_handles_are_decided_by_the_tape() {
+    let root = manual(Numerics::Real)
+        .record(|x: &[Var]| if x[0] < 0.0 { Err("negative") } else { Ok(x[0].sqrt()) });
+    let f = manual(Numerics::Real).record(move |x: &[Var]| match root.call(x).unwrap() {
+        Ok(y) => y * 4.0,
+        Err(_) => x[0] * 2.0,
+    });
+    for _ in 0..3 {
+        assert_eq!(f.grad(&[-1.0]).unwrap(), [2.0]);
+        assert_eq!(f.grad(&[4.0]).unwrap(), [1.0]);
+        f.compile().unwrap();
+    }
+    assert_eq!((f.report().kernel_calls, f.report().paths), (2, 1));
+}
+
+#[test]
+fn outputs_of_another_shape_are_another_operation() {
+    let split = manual(Numerics::Real).record(|x: &[Var]| match x[0] > 0.0 {
+        true => (vec![x[0], x[1]], vec![x[2]]),
+        false => (vec![x[0]], vec![x[1], x[2]]),
+    });
+    let f = manual(Numerics::Real).record(move |x: &[Var]| {
+        let (first, second) = split.call(x).unwrap();
+        first.iter().sum::<Var>() + 10.0 * second.iter().sum::<Var>()
+    });
+    for _ in 0..3 {
+        assert_eq!(f.grad(&[1.0, 2.0, 3.0]).unwrap(), [1.0, 1.0, 10.0]);
+        f.compile().unwrap();
+    }
+    for _ in 0..3 {
+        assert_eq!(f.grad(&[-1.0, 2.0, 3.0]).unwrap(), [1.0, 10.0, 10.0]);
+    }
+}
+
+#[test]
 fn a_dropped_function_frees_the_ones_inside() {
     struct Noted {
         _alive: std::sync::Arc<()>,
