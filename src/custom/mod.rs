@@ -10,7 +10,8 @@ use std::sync::Arc;
 ///
 /// [`CustomOperation::new`] makes it callable with [`Var`](crate::Var)s. The methods must depend on
 /// their arguments alone: a kernel calls them again instead of the recorded function. They may run
-/// on any thread.
+/// on any thread. [`GradientCheck::operation`](crate::check::GradientCheck::operation) compares
+/// them with differences.
 ///
 /// # Examples
 ///

@@ -282,6 +282,16 @@ branching! {
     remainders in 0.5 2.0: |x| vec![x[0] % 0.7 * x[1], x[2] - (x[2] * 2.0).fract() * x[3]];
     fused in -1.0 1.0: |x| vec![x[0].mul_add(x[1], x[2]), x[3].mul_add(x[3], x[0] * x[1])];
     tangents in -1.0 1.0: |x| vec![x[0].tan() * x[1], (x[2] * 0.5).acos() + x[3]];
+    probabilities in -1.0 1.0: |x| vec![x[0].normal_cdf() * x[1], x[2].sigmoid(), (x[3] * x[0]).softplus(), x[1].log_add_exp(x[2])];
+    quantiles in 0.1 0.9: |x| vec![x[0].normal_quantile() * x[1], x[2].logit(), x[3].erf_inv() - x[0]];
+    bessel_functions in 0.5 2.0: |x| vec![x[0].bessel_j(0) * x[1], x[2].bessel_j(3), x[3].bessel_i(1) * x[0]];
+    incomplete_gamma in 0.5 2.0: |x| vec![x[0].gamma_p(x[1]), x[2].ln_beta(x[3]), x[1].digamma() * x[2]];
+    attached in -1.0 1.0: |x| vec![x[0].with_derivative(x[0].sin(), x[0].cos()) * x[1], x[2].detach() * x[3]];
+    slices in -1.0 1.0: |x| {
+        let mut outputs = phigrad::linalg::softmax(x);
+        outputs.extend([phigrad::linalg::log_sum_exp(x), phigrad::linalg::norm(x), phigrad::linalg::dot(&x[..2], &x[2..])]);
+        outputs
+    };
     means in -1.0 1.0: |x| vec![Var::median(x), Var::quantile(x, 0.3)];
 }
 

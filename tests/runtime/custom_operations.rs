@@ -3,6 +3,7 @@
 
 use core::convert::Infallible;
 
+use phigrad::check::{GradientCheck, GradientError};
 use phigrad::{CustomOperation, Limits, Numerics, Operation, Refusal, Tape, Var, traced};
 
 use crate::common::served::{NUMERICS, manual};
@@ -274,4 +275,67 @@ fn a_number_with_a_given_derivative_has_that_one() {
         }
         assert_eq!(f.report().kernel_calls, 3);
     }
+}
+
+#[test]
+fn derivatives_of_operations_are_checked_against_differences() {
+    /// A pair with wrong derivatives: of the second order, or by `jvp`.
+    struct Wrong {
+        by_jvp: bool,
+    }
+
+    impl Operation for Wrong {
+        type Error = Infallible;
+
+        fn inputs(&self) -> usize {
+            2
+        }
+
+        fn outputs(&self) -> usize {
+            2
+        }
+
+        fn saved(&self) -> usize {
+            1
+        }
+
+        fn eval(&self, x: &[f64], y: &mut [f64], saved: &mut [f64]) -> Result<(), Infallible> {
+            RIGHT.eval(x, y, saved)
+        }
+
+        fn vjp(&self, x: &[f64], y: &[f64], saved: &[f64], w: &[f64], out: &mut [f64]) {
+            RIGHT.vjp(x, y, saved, w, out);
+        }
+
+        fn jvp(&self, x: &[f64], y: &[f64], saved: &[f64], v: &[f64], out: &mut [f64]) {
+            RIGHT.jvp(x, y, saved, v, out);
+            out[1] += if self.by_jvp { v[0] } else { 0.0 };
+        }
+
+        fn is_twice_differentiable(&self) -> bool {
+            true
+        }
+
+        fn vjp_tangent(
+            &self,
+            x: &[f64],
+            y: &[f64],
+            saved: &[f64],
+            (w, v): (&[f64], &[f64]),
+            out: &mut [f64],
+        ) {
+            RIGHT.vjp_tangent(x, y, saved, (w, v), out);
+            out[0] += if self.by_jvp { 0.0 } else { v[1] };
+        }
+    }
+
+    const RIGHT: Pair = Pair { is_twice_differentiable: true };
+    let (check, x) = (GradientCheck::default(), [0.4, -0.7]);
+    assert!(check.operation(&RIGHT, &x).is_ok());
+    for by_jvp in [false, true] {
+        let error = check.operation(&Wrong { by_jvp }, &x).unwrap_err();
+        assert!(matches!(error, GradientError::Mismatch { .. }), "{error}");
+    }
+    assert!(matches!(check.operation(&RIGHT, &[1.0]), Err(GradientError::Shape { .. })));
+    assert!(matches!(check.operation(&Root, &[-1.0]), Err(GradientError::Rough { .. })));
 }
