@@ -89,7 +89,7 @@ impl GradientCheck {
     }
 }
 
-/// What an operation has computed at a point.
+/// The results of an operation at a point.
 struct Evaluation {
     y: Vec<f64>,
     saved: Vec<f64>,
