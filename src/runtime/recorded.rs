@@ -136,7 +136,7 @@ macro_rules! recorded {
 }
 
 recorded! {
-    /// A recorded function of active inputs; made by [`Tape::record`].
+    /// A recorded function of active inputs; made by [`Tape::record`](crate::Tape::record).
     ///
     /// All methods take `&self`; many threads may call at once when `F` allows
     /// it. Dropping it frees its kernels and buffers.
@@ -170,7 +170,7 @@ recorded! {
 
 recorded! {
     /// A recorded function of active and inactive inputs; made by
-    /// [`Tape::record_with`].
+    /// [`Tape::record_with`](crate::Tape::record_with).
     ///
     /// All methods take `&self`; many threads may call at once when `F` allows
     /// it. Dropping it frees its kernels and buffers.
