@@ -27,33 +27,19 @@ pub(super) struct Buffers {
     pub(super) batch: BatchBuffers,
 }
 
-impl Buffers {
-    const fn new() -> Self {
-        Buffers {
-            scratch: Vec::new(),
-            outputs: Vec::new(),
-            inactive: Vec::new(),
-            zeros: Vec::new(),
-            unit: Vec::new(),
-            jacobian: Vec::new(),
-            batch: BatchBuffers::new(),
-        }
-    }
-}
-
 thread_local! {
-    /// The buffers of the latest call, for their memory. A call inside a custom operation finds none
-    /// and makes its own.
-    static BUFFERS: Cell<Buffers> = const { Cell::new(Buffers::new()) };
+    /// The buffers of the latest call, for their memory; they are large, so calls exchange a pointer.
+    /// A call inside a custom operation finds none and makes its own.
+    static BUFFERS: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
 }
 
 /// Calls `run` with the buffers of the thread.
 #[inline]
 pub(super) fn with_buffers<T>(run: impl FnOnce(&mut Buffers) -> T) -> T {
-    let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
+    let mut buffers = BUFFERS.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = run(&mut buffers);
     // In a thread that is ending the buffers are dropped.
-    let _ = BUFFERS.try_with(|kept| kept.set(buffers));
+    let _ = BUFFERS.try_with(|kept| kept.set(Some(buffers)));
     result
 }
 

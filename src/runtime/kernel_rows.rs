@@ -23,17 +23,6 @@ pub(super) struct BatchBuffers {
     outputs_of_pair: Vec<f64>,
 }
 
-impl BatchBuffers {
-    pub(super) const fn new() -> Self {
-        BatchBuffers {
-            inactive: Vec::new(),
-            active_of_pair: Vec::new(),
-            inactive_of_pair: Vec::new(),
-            outputs_of_pair: Vec::new(),
-        }
-    }
-}
-
 /// The kernels that serve the elements.
 struct Kernels<'a> {
     single: &'a Kernel,
