@@ -15,6 +15,10 @@ use crate::custom::{CustomOperation, Operation};
 use crate::pipeline::Purpose;
 use crate::trace::{Var, note_failed_call};
 
+/// The largest number of operations that are kept; then the oldest one is made anew when it is
+/// called.
+const MAX_OPERATIONS: usize = 64;
+
 /// The operations that stand for a recorded function in others.
 #[derive(Default)]
 pub(super) struct NestedOperations {
@@ -38,6 +42,9 @@ impl NestedOperations {
         let outputs = key.1.as_ref().map_or(key.0, |shape| shape.count);
         let nested = Nested { inputs: key.0, outputs, function: make() };
         let operation = CustomOperation::new(nested);
+        if known.len() >= MAX_OPERATIONS {
+            known.remove(0);
+        }
         known.push((key, operation.clone()));
         operation
     }

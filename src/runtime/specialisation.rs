@@ -228,6 +228,8 @@ impl Specialisation {
     /// Counts a call in which the function returned an error.
     pub(super) fn count_failed(&self) {
         self.tape_calls.fetch_add(1, Ordering::Relaxed);
+        // Otherwise such calls would record captures for ever.
+        self.tracing_detail.count_run();
     }
 
     /// The inputs that are the weights of the outputs.
