@@ -13,7 +13,7 @@
 //! | `custom_calls` | calls of custom operations |
 //! | `checkpoint`, `split` | recomputed loops and strip mining: less memory, more time |
 //! | `jacobian` | Jacobians of straight-line code |
-//! | `tangent` | forward mode: directional derivatives as a graph |
+//! | `tangent` | forward mode: derivatives along directions as a graph |
 //! | `forward` | the same by interpretation |
 //!
 //! The method is reverse accumulation (Griewank and Walther, "Evaluating Derivatives", 2008,
@@ -42,5 +42,5 @@ pub use custom_calls::custom_without_derivative;
 pub use forward::directional;
 pub use jacobian::jacobian;
 pub use reverse::{Wanted, reverse};
-pub use tangent::tangent;
+pub use tangent::{Directions, tangent, tangents};
 pub use tape_order::reordered;

@@ -1,28 +1,38 @@
-//! Forward mode on the graph: a graph to the graph of its directional derivatives.
+//! Forward mode on the graph: a graph to the graph of its derivatives along directions.
 //!
-//! Each varied node gets a tangent, computed right after it by the same derivative rules as its
-//! adjoint. φs and entry φs of loops get tangents that are φs and entry φs, passed on beside them;
-//! elements of arrays get elements of an array of tangents.
+//! Each varied node gets a tangent for each direction, computed right after it by the same
+//! derivative rules as its adjoint. φs and entry φs of loops get tangents that are φs and entry φs,
+//! passed on beside them; elements of arrays get elements of an array of tangents. What does not
+//! depend on the direction is computed once.
 
-use core::iter::once;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 use crate::custom::{CustomPart, Part};
 use crate::entity::PrimaryMap;
 use crate::numeric::Routine;
 use crate::op::{Algebra, Numbers, Op, contribution};
 use crate::ssa::{
-    AccessData, Activity, Array, ArrayData, Call, CallData, Def, Editor, End, Entry, Flow, Graph,
-    Item, Node, NodeData, PlaceId, Region, padded,
+    Access, AccessData, Array, ArrayData, Call, CallData, Def, Editor, End, Entry, Flow, Graph,
+    Item, Node, NodeData, PlaceId, Region, padded, varied_by,
 };
+
+/// The directions of derivatives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directions {
+    /// So many, each with a further inactive input for each active one, after all others.
+    Inputs(usize),
+    /// One along the axis of each active input.
+    Axes,
+}
 
 /// The derivatives of the outputs of `graph`, a verified graph, along a direction: a further
 /// inactive input for each active one, after all others.
 ///
 /// The reverse pass on the result gives the Hessian times the direction. A graph that calls
-/// routines other than custom operations, adds to sums, or has regions that replay others is not differentiated; `None` then.
+/// routines other than custom operations for their outputs is not differentiated; `None` then.
 ///
 /// # Examples
 ///
@@ -37,81 +47,122 @@ use crate::ssa::{
 /// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn tangent(graph: &Graph) -> Option<Graph> {
-    let replays = graph.regions.values().any(|region| region.replays.is_some());
+    tangents(graph, Directions::Inputs(1))
+}
+
+/// The derivatives of the outputs of `graph` along several directions: those of all outputs along
+/// the first one, then those along the next. `None` as for [`tangent`].
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::internals::diff::{Directions, tangents};
+/// use phigrad::internals::ssa::{Outcome, interpret, parse};
+///
+/// // The gradient of x·y at (3, 5).
+/// let graph = parse("graph active 2 inactive 0\nb0:\n  v2 = mul v0 v1\n  return v2\n")?;
+/// let gradient = tangents(&graph, Directions::Axes).expect("no calls");
+/// assert_eq!(interpret(&gradient, &[3.0, 5.0]), Outcome::Values(vec![5.0, 3.0]));
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
+/// ```
+pub fn tangents(graph: &Graph, directions: Directions) -> Option<Graph> {
     let is_outputs =
         |call: &CallData| call.routine.custom().is_some_and(|custom| custom.part == Part::Outputs);
-    let has_routines = !graph.calls.values().all(is_outputs);
-    if replays || graph.arrays.values().any(ArrayData::is_sums) || has_routines {
+    if !graph.calls.values().all(is_outputs) {
         return None;
     }
-    let varied = Activity::of(&Flow::of(graph)).varied;
+    let flow = Flow::of(graph);
+    let varied = match directions {
+        Directions::Inputs(count) => {
+            varied_by(&flow, (0..count).map(|_| |number| graph.is_active(number)))
+        }
+        Directions::Axes => {
+            varied_by(&flow, (0..graph.active as u32).map(|axis| move |number| number == axis))
+        }
+    };
     let mut tangents = Tangents {
-        tangents: PrimaryMap::filled(None, graph.nodes.len()),
+        tangents: vec![PrimaryMap::filled(None, graph.nodes.len()); varied.len()],
         arrays: HashMap::new(),
         after: HashMap::new(),
         derivatives: HashMap::new(),
         editor: Editor::of(graph),
         graph,
         varied,
+        directions,
     };
-    tangents.editor.inactive += graph.active;
+    if let Directions::Inputs(count) = directions {
+        tangents.editor.inactive += count * graph.active;
+    }
+    tangents.replace_output_arrays();
     graph.nodes.keys().for_each(|node| tangents.visit(node));
     tangents.pass_on();
     tangents.place();
     tangents.editor.finish()
 }
 
+/// A pass in forward mode.
 struct Tangents<'a> {
     graph: &'a Graph,
+    directions: Directions,
     editor: Editor,
-    varied: PrimaryMap<Node, bool>,
-    /// The tangent of each node; `None` if it is zero.
-    tangents: PrimaryMap<Node, Option<Node>>,
-    /// The arrays of tangents.
-    arrays: HashMap<Array, Array>,
+    /// For each direction the nodes that vary along it.
+    varied: Vec<PrimaryMap<Node, bool>>,
+    /// For each direction the tangent of each node; `None` if it is zero.
+    tangents: Vec<PrimaryMap<Node, Option<Node>>>,
+    /// The arrays of tangents, by the number of the direction; `None` if all are zero.
+    arrays: HashMap<(Array, usize), Option<Array>>,
     /// The steps to insert after a node.
     after: HashMap<Node, Vec<Item>>,
-    /// For each call of a custom operation that of its Jacobian-vector product.
-    derivatives: HashMap<Node, Node>,
+    /// For each call of a custom operation, and each direction, that of its Jacobian-vector product.
+    derivatives: HashMap<(Node, usize), Node>,
 }
 
 impl Tangents<'_> {
-    /// Makes the tangent of `node`, after those of its operands.
+    /// Makes the tangents of `node`, after those of its operands.
     fn visit(&mut self, node: Node) {
-        if !self.varied[node] {
-            return;
+        for along in 0..self.varied.len() {
+            if self.varied[along][node] {
+                self.tangents[along][node] = self.tangent_of(node, along);
+            }
         }
+    }
+
+    fn tangent_of(&mut self, node: Node, along: usize) -> Option<Node> {
         let NodeData { def, place } = self.graph.nodes[node];
-        self.tangents[node] = match def {
-            Def::Input(number) => Some(self.push(Def::Input(self.direction(number)), place)),
-            Def::Apply(op, args) => self.apply(node, op, &args[..op.arity()], place),
+        match def {
+            Def::Input(number) => Some(match self.directions {
+                Directions::Inputs(_) => {
+                    let number = self.direction(number, along);
+                    self.push(Def::Input(number), place)
+                }
+                Directions::Axes => self.editor.push_const(1.0f64.to_bits()),
+            }),
+            Def::Apply(op, args) => self.apply((node, place), op, &args[..op.arity()], along),
             Def::Phi(region, _) => {
                 let number = self.editor.regions[region].phis.len() as u32;
                 let tangent = self.push(Def::Phi(region, number), place);
                 self.editor.regions[region].phis.push(tangent);
                 Some(tangent)
             }
-            Def::Entry(region, number) => self.entry(region, number, place),
+            Def::Entry(region, number) => self.entry((region, number), place, along),
             Def::Element(access) => {
-                let AccessData { array, .. } = self.graph.accesses[access];
-                let array = self.array(array);
-                let data = AccessData { array, ..self.graph.accesses[access].clone() };
-                let access = self.editor.accesses.push(data);
+                let access = self.access(access, along)?;
                 Some(self.step(node, Def::Element(access), place))
             }
             // The acceptance of a call does not vary, its outputs do.
             Def::Call(call) => {
-                self.call(node, call, place);
+                self.call((node, place), call, along);
                 None
             }
-            Def::Result(call, number) => self.output(call, number, place),
+            Def::Result(call, number) => self.output(call, number, place, along),
             Def::Const(_) | Def::Iteration(_) => None,
-        };
+        }
     }
 
-    /// The number of the input that is the direction of active input `number`.
-    fn direction(&self, number: u32) -> u32 {
-        (self.graph.active + self.graph.inactive) as u32 + number
+    /// The number of the input that is the direction `along` of active input `number`.
+    fn direction(&self, number: u32, along: usize) -> u32 {
+        let Graph { active, inactive, .. } = self.graph;
+        (active + inactive + along * active) as u32 + number
     }
 
     fn push(&mut self, def: Def, place: Option<PlaceId>) -> Node {
@@ -126,11 +177,17 @@ impl Tangents<'_> {
     }
 
     /// The sum of the contributions of the operands.
-    fn apply(&mut self, node: Node, op: Op, args: &[Node], place: Option<PlaceId>) -> Option<Node> {
+    fn apply(
+        &mut self,
+        (node, place): (Node, Option<PlaceId>),
+        op: Op,
+        args: &[Node],
+        along: usize,
+    ) -> Option<Node> {
         let x = padded(args);
         let mut sum = None;
         for (operand, &arg) in args.iter().enumerate() {
-            let Some(tangent) = self.tangents[arg] else { continue };
+            let Some(tangent) = self.tangents[along][arg] else { continue };
             let mut steps = Steps { tangents: self, node, place };
             let Some(part) = contribution(&mut steps, op, operand, x, node, tangent) else {
                 continue;
@@ -144,7 +201,7 @@ impl Tangents<'_> {
     }
 
     /// Calls the Jacobian-vector product after `node`, which calls a custom operation.
-    fn call(&mut self, node: Node, call: Call, place: Option<PlaceId>) {
+    fn call(&mut self, (node, place): (Node, Option<PlaceId>), call: Call, along: usize) {
         let CallData { routine, args } = &self.graph.calls[call];
         let Some(CustomPart { custom, .. }) = routine.custom() else { return };
         let computed = custom.outputs() + custom.saved();
@@ -153,26 +210,37 @@ impl Tangents<'_> {
         operands.extend(
             (1..=computed as u32).map(|number| self.step(node, Def::Result(node, number), place)),
         );
-        operands.extend(args.iter().map(|&arg| self.tangent_or_zero(arg)));
+        operands.extend(args.iter().map(|&arg| self.tangent_or_zero(arg, along)));
         let routine = Arc::new(Routine::Custom(part));
         let call = self.editor.calls.push(CallData { routine, args: operands });
         let derivative = self.step(node, Def::Call(call), place);
-        self.derivatives.insert(node, derivative);
+        self.derivatives.insert((node, along), derivative);
     }
 
     /// The tangent of result `number` of a call of a custom operation; `None` if it is saved for
     /// derivatives.
-    fn output(&mut self, call: Node, number: u32, place: Option<PlaceId>) -> Option<Node> {
-        let &derivative = self.derivatives.get(&call)?;
+    fn output(
+        &mut self,
+        call: Node,
+        number: u32,
+        place: Option<PlaceId>,
+        along: usize,
+    ) -> Option<Node> {
+        let &derivative = self.derivatives.get(&(call, along))?;
         let outputs = self.graph.custom_part(call)?.custom.outputs();
         (number as usize <= outputs)
             .then(|| self.step(call, Def::Result(derivative, number), place))
     }
 
-    /// The tangent of entry φ `number` of `region`.
-    fn entry(&mut self, region: Region, number: u32, place: Option<PlaceId>) -> Option<Node> {
+    /// The tangent of an entry φ: that with this number of a region.
+    fn entry(
+        &mut self,
+        (region, number): (Region, u32),
+        place: Option<PlaceId>,
+        along: usize,
+    ) -> Option<Node> {
         let first = self.graph.entries(region)[number as usize].first;
-        let first = self.tangent_or_zero(first);
+        let first = self.tangent_or_zero(first, along);
         let new = self.editor.entries(region).len() as u32;
         let phi = self.push(Def::Entry(region, new), place);
         let cycle = self.editor.regions[region].cycle.as_mut()?;
@@ -180,31 +248,66 @@ impl Tangents<'_> {
         Some(phi)
     }
 
-    /// The array of the tangents of the elements of `array`.
-    fn array(&mut self, array: Array) -> Array {
-        if let Some(&tangents) = self.arrays.get(&array) {
+    /// The access to the tangent of an element; `None` if all tangents are zero.
+    fn access(&mut self, access: Access, along: usize) -> Option<Access> {
+        let data = &self.graph.accesses[access];
+        let array = self.array(data.array, along)?;
+        Some(self.editor.accesses.push(AccessData { array, ..data.clone() }))
+    }
+
+    /// The array of the tangents of the elements of `array`; `None` if all are zero.
+    fn array(&mut self, array: Array, along: usize) -> Option<Array> {
+        if let Some(&tangents) = self.arrays.get(&(array, along)) {
             return tangents;
         }
+        let is_active = |number: u32| self.graph.is_active(number);
         let data = match &self.graph.arrays[array] {
-            &ArrayData::Inputs { first, count } => {
-                ArrayData::Inputs { first: self.direction(first), count }
+            &ArrayData::Inputs { first, count } if is_active(first) => {
+                Some(match self.directions {
+                    Directions::Inputs(_) => {
+                        ArrayData::Inputs { first: self.direction(first, along), count }
+                    }
+                    Directions::Axes => {
+                        let is_axis = |number: u32| number as usize == along;
+                        let of_input = |number| f64::from(u8::from(is_axis(number))).to_bits();
+                        ArrayData::Constants((first..first + count).map(of_input).collect())
+                    }
+                })
             }
             ArrayData::Nodes(nodes) => {
-                ArrayData::Nodes(nodes.iter().map(|&node| self.tangent_or_zero(node)).collect())
+                let tangents = nodes.iter().map(|&node| self.tangent_or_zero(node, along));
+                Some(ArrayData::Nodes(tangents.collect()))
             }
-            &ArrayData::Saved(node) => ArrayData::Saved(self.tangents[node].unwrap_or(node)),
-            // Their elements do not vary.
-            other => other.clone(),
+            &ArrayData::Saved(node) => self.tangents[along][node].map(ArrayData::Saved),
+            ArrayData::Sums(firsts) => {
+                let tangent = |first: &Option<Node>| self.tangents[along][(*first)?];
+                Some(ArrayData::Sums(firsts.iter().map(tangent).collect()))
+            }
+            ArrayData::Inputs { .. } | ArrayData::Constants(_) | ArrayData::Outputs { .. } => None,
         };
-        let tangents = self.editor.arrays.push(data);
-        self.arrays.insert(array, tangents);
+        let tangents = data.map(|data| self.editor.arrays.push(data));
+        self.arrays.insert((array, along), tangents);
         tangents
     }
 
-    fn tangent_or_zero(&mut self, node: Node) -> Node {
-        match self.tangents[node] {
+    fn tangent_or_zero(&mut self, node: Node, along: usize) -> Node {
+        match self.tangents[along][node] {
             Some(tangent) => tangent,
             None => self.editor.push_const(0.0f64.to_bits()),
+        }
+    }
+
+    /// Makes the arrays of the derivatives of outputs that are in arrays.
+    fn replace_output_arrays(&mut self) {
+        let outputs = self.graph.outputs() as u32;
+        for (array, first, count) in self.graph.output_arrays() {
+            for along in 0..self.varied.len() {
+                let first = along as u32 * outputs + first;
+                let tangents = self.editor.arrays.push(ArrayData::Outputs { first, count });
+                self.arrays.insert((array, along), Some(tangents));
+            }
+            // No step is left that uses it.
+            self.editor.arrays[array] = ArrayData::Sums(vec![None; count as usize]);
         }
     }
 
@@ -214,40 +317,86 @@ impl Tangents<'_> {
         for region in graph.regions.keys() {
             for &leaf in &graph.leaves(graph.regions[region].root) {
                 let Some(passed) = graph.passed(region, leaf) else { continue };
-                let with_tangents = |this: &mut Self, all: &[Node], phis: &[Node]| -> Vec<Node> {
-                    let varied = all.iter().zip(phis).filter(|(_, phi)| this.varied[**phi]);
-                    let varied: Vec<Node> = varied.map(|(&node, _)| node).collect();
-                    let tangents = varied.into_iter().map(|node| this.tangent_or_zero(node));
-                    all.iter().copied().chain(tangents).collect()
-                };
                 let entries: Vec<Node> =
                     graph.entries(region).iter().map(|entry| entry.phi).collect();
-                let nexts = with_tangents(self, passed.nexts, &entries);
-                let values = with_tangents(self, passed.values, &graph.regions[region].phis);
+                let nexts = self.with_tangents(passed.nexts, &entries);
+                let values = self.with_tangents(passed.values, &graph.regions[region].phis);
                 let all = passed.again.into_iter().chain(nexts).chain(values).collect();
                 self.editor.blocks[leaf].end = End::Return(all);
             }
         }
         for &leaf in &graph.leaves(graph.root()) {
-            if let End::Return(outputs) = &graph.blocks[leaf].end {
-                let outputs = outputs.iter().map(|&node| self.tangent_or_zero(node)).collect();
-                self.editor.blocks[leaf].end = End::Return(outputs);
+            let End::Return(outputs) = &graph.blocks[leaf].end else { continue };
+            let mut all: SmallVec<[Node; 2]> = SmallVec::new();
+            for along in 0..self.varied.len() {
+                outputs.iter().for_each(|&output| all.push(self.tangent_or_zero(output, along)));
+            }
+            self.editor.blocks[leaf].end = End::Return(all);
+        }
+    }
+
+    /// The values `passed` to `phis`, then those to the tangents of these.
+    fn with_tangents(&mut self, passed: &[Node], phis: &[Node]) -> Vec<Node> {
+        let mut all = passed.to_vec();
+        for (&node, &phi) in passed.iter().zip(phis) {
+            for along in 0..self.varied.len() {
+                if self.varied[along][phi] {
+                    all.push(self.tangent_or_zero(node, along));
+                }
             }
         }
+        all
     }
 
     /// Puts the steps into their blocks.
     fn place(&mut self) {
         for block in self.graph.blocks.keys() {
             let items = core::mem::take(&mut self.editor.blocks[block].items);
-            let with_steps = items.into_iter().flat_map(|item| {
-                let after = match item {
-                    Item::Node(node) => self.after.remove(&node).unwrap_or_default(),
-                    _ => Vec::new(),
-                };
-                once(item).chain(after)
-            });
-            self.editor.blocks[block].items = with_steps.collect();
+            let mut with_steps = Vec::with_capacity(items.len());
+            for item in items {
+                if !self.is_of_outputs(item) {
+                    with_steps.push(item);
+                }
+                match item {
+                    Item::Node(node) => {
+                        with_steps.extend(self.after.remove(&node).unwrap_or_default());
+                    }
+                    Item::Fill(array) => {
+                        let tangents = |along| self.arrays.get(&(array, along)).copied().flatten();
+                        let filled = (0..self.varied.len()).filter_map(tangents);
+                        with_steps.extend(filled.map(Item::Fill));
+                    }
+                    Item::Accumulate(access, node) => {
+                        self.accumulate(access, node, &mut with_steps);
+                    }
+                    Item::Guard { .. } | Item::Region(_) => {}
+                }
+            }
+            self.editor.blocks[block].items = with_steps;
+        }
+    }
+
+    /// Tests whether `item` is a step of an array of outputs.
+    fn is_of_outputs(&self, item: Item) -> bool {
+        let array = match item {
+            Item::Fill(array) => array,
+            Item::Accumulate(access, _) => self.graph.accesses[access].array,
+            Item::Node(_) | Item::Guard { .. } | Item::Region(_) => return false,
+        };
+        matches!(self.graph.arrays[array], ArrayData::Outputs { .. })
+    }
+
+    /// Appends the steps that add the tangents of `node` to those of a sum.
+    fn accumulate(&mut self, access: Access, node: Node, steps: &mut Vec<Item>) {
+        let array = self.graph.accesses[access].array;
+        for along in 0..self.varied.len() {
+            let is_used = self.arrays.get(&(array, along)).is_some_and(Option::is_some);
+            if let Some(tangent) = self.tangents[along][node]
+                && is_used
+                && let Some(access) = self.access(access, along)
+            {
+                steps.push(Item::Accumulate(access, tangent));
+            }
         }
     }
 }

@@ -12,8 +12,7 @@ use super::loop_forms::{
 };
 use super::{BatchSource, LoopForm, Numerics, Options, Purpose, Refusal, Tier};
 use crate::diff::{
-    Checkpointed, Wanted, checkpoint, custom_without_derivative, jacobian, reordered, reverse,
-    tangent,
+    Checkpointed, Wanted, checkpoint, custom_without_derivative, reordered, tangent,
 };
 use crate::jit::{Allocator, Kernel, MAX_WORDS, saved_words, schedule_with_profile};
 use crate::loops::{RerollLimits, hoist};
@@ -73,7 +72,7 @@ fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 5] {
 }
 
 /// The passes from the primal graph, with checkpoints, to the graph of a kernel.
-fn kernel_passes<'a>() -> [Pass<KernelState<'a>>; 6] {
+pub(super) fn kernel_passes<'a>() -> [Pass<KernelState<'a>>; 6] {
     [
         Pass {
             name: "reverse",
@@ -155,7 +154,7 @@ impl<'a> PrimalState<'a> {
 }
 
 /// The state of the passes to the graph of a kernel.
-struct KernelState<'a> {
+pub(super) struct KernelState<'a> {
     primal: &'a Checkpointed,
     tier: Tier,
     purpose: Purpose,
@@ -163,7 +162,16 @@ struct KernelState<'a> {
     hoists: bool,
 }
 
-impl KernelState<'_> {
+impl<'a> KernelState<'a> {
+    pub(super) fn new(
+        primal: &'a Checkpointed,
+        tier: Tier,
+        purpose: Purpose,
+        options: &'a Options,
+    ) -> Self {
+        KernelState { primal, tier, purpose, options, hoists: true }
+    }
+
     fn has_gradient(&self) -> bool {
         self.purpose.has_reverse_sweep()
     }
@@ -220,6 +228,11 @@ impl Rolled {
         &self.graph
     }
 
+    /// The graph before its loops were found.
+    pub(super) fn recorded(&self) -> &Graph {
+        &self.recorded
+    }
+
     /// The derivative along a direction.
     pub(crate) fn tangent(&self, options: &Options) -> Result<Rolled, Refusal> {
         let folding = match options.numerics {
@@ -272,6 +285,17 @@ pub(crate) struct Primal {
     pub(crate) open: Vec<OpenLoop>,
 }
 
+impl Primal {
+    pub(super) fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    /// The graph that kernels with a reverse sweep are made from.
+    pub(super) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+}
+
 /// Makes the primal graph of `rolled` for `tier`.
 pub(crate) fn primal(rolled: &Rolled, tier: Tier, options: &Options) -> Result<Primal, Refusal> {
     let primal = match options.numerics {
@@ -315,7 +339,7 @@ pub(crate) fn coarsen(
     // A limit beyond the largest buffer has no effect.
     let limit = options.limits.saved_values.min(MAX_WORDS as usize);
     loop {
-        let mut state = KernelState { primal: &checkpointed, tier, purpose, options, hoists: true };
+        let mut state = KernelState::new(&checkpointed, tier, purpose, options);
         let graph = run(&kernel_passes(), checkpointed.graph.clone(), &mut state);
         let words = saved_words(&graph);
         if words <= limit as u64 {
@@ -340,7 +364,7 @@ pub(crate) fn coarsen(
 
 /// Compiles `graph`, the graph of a kernel. Blocks that the runs of `profiling_inputs` reach are hot
 /// in an optimised one.
-fn compile(
+pub(super) fn compile(
     graph: &Graph,
     tier: Tier,
     options: &Options,
@@ -364,40 +388,6 @@ fn compile(
     })
 }
 
-/// The largest number of steps of a Jacobian in one graph: so many, and so many for each node of the
-/// recorded graph.
-const JACOBIAN_STEPS: usize = 4096;
-const JACOBIAN_STEPS_PER_NODE: usize = 8;
-
-/// Makes the kernel of the whole Jacobian in one run, whose inputs are the active ones, the weights,
-/// which it does not use, and the other inactive ones. `None` if the recorded graph is no
-/// straight-line code, or the Jacobian too large.
-pub(crate) fn dense_jacobian(
-    rolled: &Rolled,
-    weights: Range<u32>,
-    tier: Tier,
-    options: &Options,
-) -> Result<Option<Coarsened>, Refusal> {
-    let recorded = &*rolled.recorded;
-    if options.numerics == Numerics::Exact || !recorded.regions.is_empty() {
-        return Ok(None);
-    }
-    let (active, count) = (recorded.active as u32, weights.len() as u32);
-    // The outputs are the derivatives by the weights.
-    let by_weights = recorded.with_active(weights);
-    let outputs = reverse(&by_weights, Wanted::Gradient, Folding::Real);
-    let outputs = simplify(&eliminate_dead_code(&outputs), Folding::Real);
-    let outputs = outputs.with_active(count..count + active);
-    let most = JACOBIAN_STEPS + JACOBIAN_STEPS_PER_NODE * recorded.nodes.len();
-    let Some(mut graph) = jacobian(&outputs, Folding::Real, most) else { return Ok(None) };
-    check("jacobian", &graph);
-    if tier == Tier::Optimised {
-        graph = simplify_in_segments(&graph, Stage::Final, options);
-    }
-    graph = eliminate_dead_code(&graph);
-    compile(&graph, tier, options, &[]).map(Some)
-}
-
 /// The positions where the code is cut into segments.
 pub(super) fn cuts(sequence: &Sequence, options: &Options) -> Vec<u32> {
     match options.tuning.reuse_aware {
@@ -407,7 +397,7 @@ pub(super) fn cuts(sequence: &Sequence, options: &Options) -> Vec<u32> {
 }
 
 /// Equality saturation on each segment of `graph`.
-fn simplify_in_segments(graph: &Graph, stage: Stage, options: &Options) -> Graph {
+pub(super) fn simplify_in_segments(graph: &Graph, stage: Stage, options: &Options) -> Graph {
     let segments = divide(graph, options.tuning.simplified);
     simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT).graph
 }
@@ -455,7 +445,8 @@ impl Recording {
         check("segments", &simplified);
         let primal = Checkpointed::new(&simplified);
         let (tier, purpose, options) = (Tier::Optimised, Purpose::Gradient, &options);
-        let mut state = KernelState { primal: &primal, tier, purpose, options, hoists: false };
+        let mut state =
+            KernelState { hoists: false, ..KernelState::new(&primal, tier, purpose, options) };
         run(&kernel_passes(), simplified, &mut state)
     }
 }

@@ -38,6 +38,8 @@ pub enum Purpose {
     VectorJacobianProduct,
     /// The Jacobian: the derivative of each output by each active input.
     Jacobian,
+    /// The Hessian of a function of one output.
+    Hessian,
     /// The Hessian as a sparse matrix, by Hessian products.
     SparseHessian,
     /// The Jacobian as a sparse matrix, by products with it.
@@ -56,6 +58,7 @@ impl core::fmt::Display for Purpose {
             Purpose::JacobianVectorProduct => "Jacobian-vector product",
             Purpose::VectorJacobianProduct => "vector-Jacobian product",
             Purpose::Jacobian => "Jacobian",
+            Purpose::Hessian => "Hessian",
             Purpose::SparseHessian => "sparse Hessian",
             Purpose::SparseJacobian => "sparse Jacobian",
         })
@@ -65,7 +68,7 @@ impl core::fmt::Display for Purpose {
 impl Purpose {
     pub(crate) const COUNT: usize = Purpose::ALL.len();
 
-    pub(crate) const ALL: [Purpose; 11] = [
+    pub(crate) const ALL: [Purpose; 12] = [
         Purpose::Value,
         Purpose::Gradient,
         Purpose::ValueAndGradient,
@@ -75,6 +78,7 @@ impl Purpose {
         Purpose::JacobianVectorProduct,
         Purpose::VectorJacobianProduct,
         Purpose::Jacobian,
+        Purpose::Hessian,
         Purpose::SparseHessian,
         Purpose::SparseJacobian,
     ];
@@ -119,7 +123,12 @@ impl Purpose {
 
     /// Tests whether the tape passes over a run more than once, or forward, for it.
     pub(crate) fn needs_whole_run(self) -> bool {
-        self.has_direction() || self == Purpose::Jacobian || self.is_sparse()
+        self.has_direction() || self.is_matrix()
+    }
+
+    /// Tests whether the result is a matrix of derivatives.
+    pub(crate) fn is_matrix(self) -> bool {
+        matches!(self, Purpose::Jacobian | Purpose::Hessian) || self.is_sparse()
     }
 
     /// Tests whether the result is a sparse matrix.

@@ -130,20 +130,23 @@ impl Core {
         }
     }
 
-    /// Calls `f`, a function of one output. The gradient is written into `gradient` unless the
-    /// purpose is the value alone; the value is returned unless it is the gradient alone.
+    /// Calls `f`, a function of one output. The gradient or the Hessian is written into `results`
+    /// unless the purpose is the value alone; the value is returned unless it is the gradient alone.
     pub(super) fn call(
         &self,
         f: impl Fn(&[Var], &[Var]) -> Option<Var>,
         inputs: Inputs<'_>,
         request: Request<'_>,
-        gradient: &mut [f64],
+        results: &mut [f64],
     ) -> Result<f64, Error> {
-        if request.purpose.has_reverse_sweep() {
-            Error::check_length("gradient", inputs.active.len(), gradient.len())?;
+        let active = inputs.active.len();
+        if request.purpose == Purpose::Hessian {
+            Error::check_length("Hessian", active * active, results.len())?;
+        } else if request.purpose.has_reverse_sweep() {
+            Error::check_length("gradient", active, results.len())?;
         }
         check_direction(inputs, request)?;
-        self.call_scalar(&Scalar(f), Key { inputs, outputs: None }, request, gradient)
+        self.call_scalar(&Scalar(f), Key { inputs, outputs: None }, request, results)
     }
 
     /// As [`Core::call`], with slices whose lengths have been checked.
@@ -153,17 +156,17 @@ impl Core {
         f: &Scalar<F>,
         key: Key<'_>,
         request: Request<'_>,
-        gradient: &mut [f64],
+        results: &mut [f64],
     ) -> Result<f64, Error> {
         let mut exit = None;
         if let Some(specialisation) = find(&self.specialisations.load(), key) {
-            match self.try_kernel(f, specialisation, key.inputs, request, gradient) {
+            match self.try_kernel(f, specialisation, key.inputs, request, results) {
                 Attempt::Served(value) => return value,
                 Attempt::Exit(kernel_exit) => exit = Some(kernel_exit),
                 Attempt::NoKernel => {}
             }
         }
-        self.call_tape(f, key, request, exit, gradient)
+        self.call_tape(f, key, request, exit, results)
     }
 
     /// Calls `f`, a function of several outputs, which have the shape `of_type` if their type tells.

@@ -179,7 +179,7 @@ macro_rules! derivatives {
                 self.hessian_product(x $(, $data)?, v, product).map(O::answer)
             }
 
-            /// The Hessian at `x`, row by row, as one Hessian product for each input.
+            /// The Hessian at `x`, row by row.
             ///
             /// # Errors
             ///
@@ -198,12 +198,12 @@ macro_rules! derivatives {
             /// ```
             pub fn hessian(&self, x: &[f64] $(, $data: $type)?) -> Result<O::Of<Vec<f64>>, Error> {
                 let mut hessian = vec![0.0; x.len() * x.len()];
-                let result = self.hessian_rows(x $(, $data)?, &mut hessian)?;
+                let result = self.hessian_to(x $(, $data)?, &mut hessian)?;
                 Ok(O::answer(result.map(|()| hessian)))
             }
 
             /// The Hessian at `x`, written row by row into `hessian`, which has the square of the
-            /// length of `x`. On an error some rows may have been written.
+            /// length of `x`. On an error `hessian` is unchanged.
             ///
             /// # Errors
             ///
@@ -228,7 +228,7 @@ macro_rules! derivatives {
                 x: &[f64] $(, $data: $type)?,
                 hessian: &mut [f64],
             ) -> Result<O::Of<()>, Error> {
-                self.hessian_rows(x $(, $data)?, hessian).map(O::answer)
+                self.hessian_to(x $(, $data)?, hessian).map(O::answer)
             }
 
             /// The value at `x`, returned, with the gradient and the Hessian, written into
@@ -257,7 +257,7 @@ macro_rules! derivatives {
             ) -> Result<O::Of<f64>, Error> {
                 // Before anything is written.
                 Error::check_length("gradient", x.len(), gradient.len())?;
-                match self.hessian_rows(x $(, $data)?, hessian)? {
+                match self.hessian_to(x $(, $data)?, hessian)? {
                     Ok(()) => self.value_and_grad_into(x $(, $data)?, gradient),
                     Err(error) => Ok(O::answer(Err(error))),
                 }
@@ -273,17 +273,8 @@ macro_rules! derivatives {
                 Ok(self.call_one(x $(, $data)?, request, product)?.map(drop))
             }
 
-            fn hessian_rows(&self, x: &[f64] $(, $data: $type)?, hessian: &mut [f64]) -> Answer<(), O> {
-                Error::check_length("Hessian", x.len() * x.len(), hessian.len())?;
-                let mut v = vec![0.0; x.len()];
-                for (row, product) in hessian.chunks_exact_mut(x.len().max(1)).enumerate() {
-                    v[row] = 1.0;
-                    if let Err(error) = self.hessian_product(x $(, $data)?, &v, product)? {
-                        return Ok(Err(error));
-                    }
-                    v[row] = 0.0;
-                }
-                Ok(Ok(()))
+            fn hessian_to(&self, x: &[f64] $(, $data: $type)?, hessian: &mut [f64]) -> Answer<(), O> {
+                Ok(self.call_one(x $(, $data)?, Purpose::Hessian, hessian)?.map(drop))
             }
         }
     };

@@ -140,7 +140,7 @@ impl<F: Fn(&[Var], &[Var]) -> Option<Var>> Function for Scalar<F> {
         trace: &Trace<'_>,
         Request { purpose, direction, sparse, .. }: Request<'_>,
         (adjoints, tangents): (&mut Adjoints, &mut Tangents),
-        gradient: &mut [f64],
+        results: &mut [f64],
     ) -> Result<f64, Error> {
         if let Some(sparse) = sparse {
             let is_hessian = purpose == Purpose::SparseHessian;
@@ -151,6 +151,18 @@ impl<F: Fn(&[Var], &[Var]) -> Option<Var>> Function for Scalar<F> {
             sparse.read(trace, &[trace.output], wanted, (adjoints, tangents))?;
             return Ok(f64::NAN);
         }
+        if purpose == Purpose::Hessian {
+            check_second_derivatives(trace)?;
+            let (columns, mut direction) = (trace.active, vec![0.0; trace.active]);
+            for (number, row) in results.chunks_exact_mut(columns.max(1)).enumerate() {
+                direction[number] = 1.0;
+                push_forward(trace, &direction, tangents);
+                direction[number] = 0.0;
+                let products = sweep_tangents(trace, tangents).iter().map(|one| one.tangent);
+                row.iter_mut().zip(products).for_each(|(to, product)| *to = product);
+            }
+            return Ok(f64::NAN);
+        }
         if purpose.has_direction() {
             if purpose.has_reverse_sweep() {
                 check_second_derivatives(trace)?;
@@ -159,12 +171,12 @@ impl<F: Fn(&[Var], &[Var]) -> Option<Var>> Function for Scalar<F> {
             let derivative = tangents.of(trace.output);
             if purpose.has_reverse_sweep() {
                 let products = sweep_tangents(trace, tangents).iter().map(|one| one.tangent);
-                gradient.iter_mut().zip(products).for_each(|(to, product)| *to = product);
+                results.iter_mut().zip(products).for_each(|(to, product)| *to = product);
             }
             return Ok(derivative);
         }
         if purpose.has_reverse_sweep() {
-            gradient.copy_from_slice(sweep(trace, adjoints));
+            results.copy_from_slice(sweep(trace, adjoints));
         }
         Ok(trace.value())
     }

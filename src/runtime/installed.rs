@@ -12,16 +12,15 @@ use std::sync::Arc;
 use super::batch_code::BatchCodes;
 use super::profile::GraphVersion;
 use crate::jit::Kernel;
-use crate::pipeline::{BatchSource, Purpose};
+use crate::pipeline::{BatchSource, Purpose, Runs};
 
 /// A kernel in use, the version of the graph it was made from, and its record.
 pub(super) struct Installed {
     pub(super) kernel: Kernel,
     /// Its code for batches.
     pub(super) batches: BatchCodes,
-    /// The purpose that it was made for: that of the calls it serves, or the product by which it
-    /// serves calls for a Jacobian, in several runs.
-    pub(super) product: Purpose,
+    /// The runs that serve a call.
+    pub(super) runs: Runs,
     pub(super) graph_version: GraphVersion,
     /// The number of calls that kernels for its purpose have served.
     calls: Arc<AtomicU64>,
@@ -107,7 +106,7 @@ const MAX_BACK_OFF: u32 = 4096;
 impl Installed {
     /// A kernel; `calls` counts those that kernels for its purpose serve.
     pub(super) fn new(
-        (kernel, product): (Kernel, Purpose),
+        (kernel, runs): (Kernel, Runs),
         batches: Option<BatchSource>,
         graph_version: GraphVersion,
         calls: Arc<AtomicU64>,
@@ -115,7 +114,7 @@ impl Installed {
         Installed {
             kernel,
             batches: BatchCodes::new(batches),
-            product,
+            runs,
             graph_version,
             old_calls: AtomicU64::new(calls.load(Ordering::Relaxed)),
             calls,
@@ -126,6 +125,14 @@ impl Installed {
             losses: AtomicU32::new(0),
             kernel_time: AtomicU64::new(0),
             tape_time: AtomicU64::new(0),
+        }
+    }
+
+    /// The purpose of its products, if it serves a call by several.
+    pub(super) fn product(&self) -> Option<Purpose> {
+        match self.runs {
+            Runs::One => None,
+            Runs::EachProduct(product) | Runs::Groups(product, _) => Some(product),
         }
     }
 
@@ -234,7 +241,7 @@ mod tests {
         let graph =
             parse("graph active 1 inactive 0\nb0:\n  v1 = add v0 v0\n  return v1\n").unwrap();
         let kernel = schedule(&graph).unwrap().compile(&[]).unwrap();
-        let made = (kernel, Purpose::Value);
+        let made = (kernel, Runs::One);
         Installed::new(made, None, GraphVersion { generation: 0, version: 1 }, Arc::default())
     }
 

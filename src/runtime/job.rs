@@ -12,8 +12,8 @@ use super::report::KernelReport;
 use super::specialisation::Specialisation;
 use crate::jit::require_host;
 use crate::pipeline::{
-    Coarsened, Options, Primal, Purpose, Refusal, Rolled, Tier, coarsen, dense_jacobian, primal,
-    rolled,
+    Coarsened, Matrix, Options, Primal, Purpose, Refusal, Rolled, Runs, Tier, coarsen,
+    grouped_products, primal, rolled, whole_matrix,
 };
 use crate::ssa::{Graph, most_steps};
 
@@ -89,11 +89,9 @@ impl Job {
             require_host()?;
             rolled(&snapshot.graph, options)
         });
-        let mut tangent = None;
         for &tier in tiers {
             let is_replaced = tiers.len() > 1 && tier == Tier::First;
-            // Without and with direction, of the inputs and of the weights.
-            let mut made = [const { [const { None }; 2] }; 2];
+            let mut primals = Primals::new(self, &rolled, tier, options);
             for &purpose in &self.kernels {
                 // The function has been dropped.
                 if Arc::strong_count(&self.specialisation) == 1 {
@@ -102,50 +100,22 @@ impl Job {
                 if is_replaced && self.specialisation.kernel(purpose).is_some() {
                     continue;
                 }
-                if purpose == Purpose::Jacobian
-                    && self.make_dense(&snapshot, &rolled, tier, options)
-                {
-                    continue;
-                }
                 let covered = match purpose.is_sparse() {
                     true => self.add_pattern(purpose, rolled.as_ref().map_err(Refusal::clone)),
                     false => Ok(()),
                 };
-                let product = self.specialisation.product(purpose);
-                let (has_direction, is_by_weights) =
-                    (product.has_direction(), product.is_by_weights());
-                let made = &mut made[usize::from(has_direction)][usize::from(is_by_weights)];
-                let (primal, shared) = made.get_or_insert_with(|| {
-                    let rolled = rolled.as_ref().map_err(Refusal::clone);
-                    let made = timed(|| {
-                        let rolled = match has_direction {
-                            false => rolled?,
-                            true => tangent
-                                .get_or_insert_with(|| rolled.and_then(|one| one.tangent(options)))
-                                .as_ref()
-                                .map_err(Refusal::clone)?,
-                        };
-                        match is_by_weights {
-                            false => primal(rolled, tier, options),
-                            true => {
-                                let weights = self.specialisation.weights();
-                                primal(&rolled.by_weights(weights), tier, options)
-                            }
-                        }
-                    });
-                    if let (Ok(primal), false, false) = (&made.0, is_replaced, has_direction) {
-                        self.note_closed_forms(&snapshot, primal);
-                    }
-                    made
-                });
-                let primal = primal.as_ref().map_err(|refusal| refusal.clone());
-                let (result, own) =
-                    timed(|| coarsen(primal?, product, options, &snapshot.profiling_inputs));
+                let matrix = self.specialisation.matrix(purpose);
+                let (result, own) = match &matrix {
+                    None => primals.kernel(purpose, &snapshot),
+                    Some(matrix) => primals.matrix_kernel(matrix, &snapshot),
+                };
                 let result = covered.and(result);
                 // The optimised tier reports why there is no kernel.
                 if result.is_ok() || !is_replaced {
-                    let elapsed = rolling + *shared + own;
-                    self.install(&snapshot, (purpose, product), result, elapsed);
+                    self.install(&snapshot, purpose, result, rolling + own);
+                }
+                if let (Some(primal), false) = (primals.known(false, false), is_replaced) {
+                    self.note_closed_forms(&snapshot, primal);
                 }
             }
         }
@@ -153,23 +123,6 @@ impl Job {
         if options.background {
             self.specialisation.lock().compiled(start.elapsed(), snapshot.steps);
         }
-    }
-
-    /// Makes the kernel of the whole Jacobian and installs it; false if there is none.
-    fn make_dense(
-        &self,
-        snapshot: &Snapshot,
-        rolled: &Result<Rolled, Refusal>,
-        tier: Tier,
-        options: &Options,
-    ) -> bool {
-        let Ok(rolled) = rolled else { return false };
-        let weights = self.specialisation.weights();
-        let (made, elapsed) = timed(|| dense_jacobian(rolled, weights, tier, options));
-        let Ok(Some(coarsened)) = made else { return false };
-        let purposes = (Purpose::Jacobian, Purpose::Jacobian);
-        self.install(snapshot, purposes, Ok(coarsened), elapsed);
-        true
     }
 
     /// Adds the entries of all paths of a kernel to the pattern for `purpose`, before it is made.
@@ -200,8 +153,8 @@ impl Job {
     fn install(
         &self,
         snapshot: &Snapshot,
-        (purpose, product): (Purpose, Purpose),
-        result: Result<Coarsened, Refusal>,
+        purpose: Purpose,
+        result: Result<(Coarsened, Runs), Refusal>,
         elapsed: Duration,
     ) {
         let Some(mut profile) = self.profile(snapshot) else { return };
@@ -209,7 +162,7 @@ impl Job {
         let attempt = &mut profile.attempts[purpose as usize];
         attempt.version = snapshot.version;
         attempt.refusal = result.as_ref().err().cloned();
-        if let Ok(coarsened) = result {
+        if let Ok((coarsened, runs)) = result {
             attempt.kernel = Some(KernelReport {
                 active: specialisation.active,
                 inactive: specialisation.inactive,
@@ -229,10 +182,105 @@ impl Job {
             let graph_version =
                 GraphVersion { generation: snapshot.generation, version: snapshot.version };
             let calls = specialisation.kernel_calls(purpose);
-            let made = (coarsened.kernel, product);
+            let made = (coarsened.kernel, runs);
             let installed = Installed::new(made, coarsened.batches, graph_version, calls);
             specialisation.install(purpose, installed);
         }
+    }
+}
+
+/// The primal graphs of a tier, which its kernels share.
+struct Primals<'a> {
+    job: &'a Job,
+    rolled: &'a Result<Rolled, Refusal>,
+    tier: Tier,
+    options: &'a Options,
+    /// The derivative along a direction.
+    tangent: Option<Result<Rolled, Refusal>>,
+    /// Without and with a direction, of the inputs and of the weights; each with the time it took.
+    made: [[Option<(Result<Primal, Refusal>, Duration)>; 2]; 2],
+}
+
+impl<'a> Primals<'a> {
+    fn new(
+        job: &'a Job,
+        rolled: &'a Result<Rolled, Refusal>,
+        tier: Tier,
+        options: &'a Options,
+    ) -> Self {
+        Primals { job, rolled, tier, options, tangent: None, made: Default::default() }
+    }
+
+    /// The primal graph if it has been made.
+    fn known(&self, has_direction: bool, is_by_weights: bool) -> Option<&Primal> {
+        let made = &self.made[usize::from(has_direction)][usize::from(is_by_weights)];
+        made.as_ref()?.0.as_ref().ok()
+    }
+
+    /// The primal graph, and the time that it took.
+    fn get(
+        &mut self,
+        has_direction: bool,
+        is_by_weights: bool,
+    ) -> (Result<&Primal, Refusal>, Duration) {
+        let Primals { job, rolled, tier, options, ref mut tangent, ref mut made } = *self;
+        let made = &mut made[usize::from(has_direction)][usize::from(is_by_weights)];
+        let (primal, time) = made.get_or_insert_with(|| {
+            let rolled = rolled.as_ref().map_err(Refusal::clone);
+            timed(|| {
+                let rolled = match has_direction {
+                    false => rolled?,
+                    true => tangent
+                        .get_or_insert_with(|| rolled.and_then(|one| one.tangent(options)))
+                        .as_ref()
+                        .map_err(Refusal::clone)?,
+                };
+                match is_by_weights {
+                    false => primal(rolled, tier, options),
+                    true => primal(&rolled.by_weights(job.specialisation.weights()), tier, options),
+                }
+            })
+        });
+        (primal.as_ref().map_err(Refusal::clone), *time)
+    }
+
+    /// The kernel of calls for `purpose`, no matrix, and the time that it took.
+    fn kernel(
+        &mut self,
+        purpose: Purpose,
+        snapshot: &Snapshot,
+    ) -> (Result<(Coarsened, Runs), Refusal>, Duration) {
+        let options = self.options;
+        let (primal, shared) = self.get(purpose.has_direction(), purpose.is_by_weights());
+        let (result, own) =
+            timed(|| coarsen(primal?, purpose, options, &snapshot.profiling_inputs));
+        (result.map(|coarsened| (coarsened, Runs::One)), shared + own)
+    }
+
+    /// The kernel of calls for `matrix`: for all of it, for several products, or for one.
+    fn matrix_kernel(
+        &mut self,
+        matrix: &Matrix,
+        snapshot: &Snapshot,
+    ) -> (Result<(Coarsened, Runs), Refusal>, Duration) {
+        let (tier, options) = (self.tier, self.options);
+        let rolled = self.rolled.as_ref();
+        let (whole, time) =
+            timed(|| whole_matrix(rolled.map_err(Refusal::clone)?, matrix, tier, options));
+        if let Ok(Some(coarsened)) = whole {
+            return (Ok((coarsened, Runs::One)), time);
+        }
+        let active = self.job.specialisation.active;
+        let by_weights = matrix.product == Purpose::JacobianVectorProduct;
+        let (primal, shared) = self.get(false, by_weights);
+        let (groups, own) = timed(|| grouped_products(primal?, matrix, active, options));
+        let time = time + shared + own;
+        if let Ok(Some(made)) = groups {
+            return (Ok(made), time);
+        }
+        let (result, own) = self.kernel(matrix.product, snapshot);
+        let runs = Runs::EachProduct(matrix.product);
+        (result.map(|(coarsened, _)| (coarsened, runs)), time + own)
     }
 }
 

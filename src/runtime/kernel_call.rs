@@ -1,4 +1,4 @@
-//! One call by a kernel: in one run, or in a run for each row or column of a Jacobian.
+//! One call by a kernel: in one run, or in several runs for the products that give a matrix.
 
 use core::cell::Cell;
 use std::time::{Duration, Instant};
@@ -8,8 +8,9 @@ use super::installed::{Dispatch, Installed};
 use super::kernel_rows::BatchBuffers;
 use super::profile::{ExitReason, KernelExit};
 use super::specialisation::Specialisation;
+use crate::diff::Directions;
 use crate::jit::{Kernel, RunError};
-use crate::pipeline::Purpose;
+use crate::pipeline::{Purpose, Runs};
 use crate::trace::Inputs;
 
 /// The buffers of one kernel call.
@@ -21,9 +22,8 @@ pub(super) struct Buffers {
     inactive: Vec<f64>,
     /// Weights of zero.
     zeros: Vec<f64>,
-    /// A unit vector, and a Jacobian.
-    unit: Vec<f64>,
-    jacobian: Vec<f64>,
+    /// The matrix of a call that is served in several runs.
+    matrix: Vec<f64>,
     pub(super) batch: BatchBuffers,
 }
 
@@ -90,7 +90,9 @@ fn run(
     results: &mut [f64],
 ) -> Result<f64, ExitReason> {
     with_buffers(|buffers| match request.purpose {
-        Purpose::Jacobian => run_jacobian(installed, inputs, results, buffers),
+        Purpose::Jacobian | Purpose::Hessian => {
+            run_dense(installed, inputs, request.purpose, results, buffers)
+        }
         Purpose::SparseHessian | Purpose::SparseJacobian => {
             run_sparse(installed, inputs, request, buffers)
         }
@@ -103,57 +105,52 @@ fn run(
     })
 }
 
-/// Runs the kernel for each row or column of the Jacobian, which it writes into `results` on
-/// success.
-fn run_jacobian(
-    Installed { kernel, product, .. }: &Installed,
+/// Runs the kernel of a Jacobian or Hessian, which it writes into `results` on success.
+fn run_dense(
+    installed: &Installed,
     inputs: Inputs<'_>,
+    purpose: Purpose,
     results: &mut [f64],
     buffers: &mut Buffers,
 ) -> Result<f64, ExitReason> {
-    if *product == Purpose::Jacobian {
-        let all = run_once(kernel, inputs, Purpose::Jacobian.into(), buffers)?;
-        results.copy_from_slice(all);
+    if installed.runs == Runs::One {
+        results.copy_from_slice(run_once(&installed.kernel, inputs, purpose.into(), buffers)?);
         return Ok(f64::NAN);
     }
     let columns = inputs.active.len();
     let rows = results.len() / columns.max(1);
-    let mut jacobian = core::mem::take(&mut buffers.jacobian);
-    jacobian.clear();
-    jacobian.resize(results.len(), 0.0);
-    let by_rows = *product == Purpose::VectorJacobianProduct;
-    let mut unit = core::mem::take(&mut buffers.unit);
-    unit.clear();
-    unit.resize(if by_rows { rows } else { columns }, 0.0);
-    let mut result = Ok(f64::NAN);
-    for number in 0..unit.len() {
-        unit[number] = 1.0;
-        let (direction, weights) =
-            if by_rows { (&[][..], &unit[..]) } else { (&unit[..], &[][..]) };
-        let request = Request { direction, weights, ..Request::from(*product) };
-        match run_once(kernel, inputs, request, buffers) {
-            Err(reason) => {
-                result = Err(reason);
-                break;
-            }
-            Ok(row) if by_rows => jacobian[number * columns..][..columns].copy_from_slice(row),
-            Ok(column) => {
-                let rows = jacobian.chunks_exact_mut(columns).zip(column);
-                rows.for_each(|(row, &derivative)| row[number] = derivative);
-            }
+    let product = installed.product();
+    let by_rows = product == Some(Purpose::VectorJacobianProduct);
+    let count = if by_rows { rows } else { columns };
+    let products = Products {
+        count,
+        weights: if purpose == Purpose::Jacobian { rows } else { 0 },
+        seed: |number, seeds: &mut Vec<f64>| {
+            let start = seeds.len();
+            seeds.resize(start + count, 0.0);
+            seeds[start + number] = 1.0;
+        },
+    };
+    let mut matrix = core::mem::take(&mut buffers.matrix);
+    matrix.clear();
+    matrix.resize(results.len(), 0.0);
+    let result = products.run(installed, inputs, buffers, |number, product| match by_rows {
+        true => matrix[number * columns..][..columns].copy_from_slice(product),
+        false => {
+            let rows = matrix.chunks_exact_mut(columns).zip(product);
+            rows.for_each(|(row, &derivative)| row[number] = derivative);
         }
-        unit[number] = 0.0;
-    }
+    });
     if result.is_ok() {
-        results.copy_from_slice(&jacobian);
+        results.copy_from_slice(&matrix);
     }
-    (buffers.jacobian, buffers.unit) = (jacobian, unit);
-    result
+    buffers.matrix = matrix;
+    result.map(|()| f64::NAN)
 }
 
 /// Runs the kernel for each product that the pattern needs; writes the sparse matrix on success.
 fn run_sparse(
-    Installed { kernel, product, .. }: &Installed,
+    installed: &Installed,
     inputs: Inputs<'_>,
     request: Request<'_>,
     buffers: &mut Buffers,
@@ -163,37 +160,94 @@ fn run_sparse(
     let Some((matrix, known)) = sparse else { return Err(ExitReason::SideExit) };
     let compression = known.compression();
     let Some(compression) = compression.as_deref() else { return Err(ExitReason::SideExit) };
-    if known.purpose_of(compression.products) != *product {
+    if Some(known.purpose_of(compression.products)) != installed.product() {
         // The kind of products has changed since the kernel was loaded.
         return Err(ExitReason::SideExit);
     }
-    let (mut entries, mut seed) =
-        (core::mem::take(&mut buffers.jacobian), core::mem::take(&mut buffers.unit));
+    let mut entries = core::mem::take(&mut buffers.matrix);
     entries.clear();
     entries.resize(compression.pattern.len(), 0.0);
-    let mut result = Ok(f64::NAN);
-    // Also without entries a run finds out whether the kernel has the path.
-    for number in 0..compression.count() {
-        compression.seed(number, &mut seed);
-        let (direction, weights) = match *product {
-            Purpose::VectorJacobianProduct => (&[][..], &seed[..]),
-            _ if product.has_direction() => (&seed[..], &[][..]),
-            _ => (&[][..], &[][..]),
-        };
-        let request = Request { direction, weights, ..Request::from(*product) };
-        match run_once(kernel, inputs, request, buffers) {
-            Err(reason) => {
-                result = Err(reason);
-                break;
-            }
-            Ok(outputs) => compression.read(number, |place| outputs[place], &mut entries),
-        }
-    }
+    let is_jacobian = request.purpose == Purpose::SparseJacobian;
+    let products = Products {
+        // Also without entries a run finds out whether the kernel has the path.
+        count: compression.count(),
+        weights: if is_jacobian { compression.pattern.rows() } else { 0 },
+        seed: |number, seeds: &mut Vec<f64>| compression.seed(number, seeds),
+    };
+    let result = products.run(installed, inputs, buffers, |number, product| {
+        compression.read(number, |place| product[place], &mut entries);
+    });
     if result.is_ok() {
         matrix.borrow_mut().assign(&compression.pattern, &entries);
     }
-    (buffers.jacobian, buffers.unit) = (entries, seed);
-    result
+    buffers.matrix = entries;
+    result.map(|()| f64::NAN)
+}
+
+/// The products that give a matrix.
+struct Products<S> {
+    count: usize,
+    /// The number of weights: that of the outputs if there are several.
+    weights: usize,
+    /// Appends the direction, or the weights, of a product.
+    seed: S,
+}
+
+impl<S: Fn(usize, &mut Vec<f64>)> Products<S> {
+    /// Runs the kernel for all products, one after the other or in groups, and calls `read` with the
+    /// number of each product and its numbers.
+    fn run(
+        &self,
+        installed: &Installed,
+        inputs: Inputs<'_>,
+        buffers: &mut Buffers,
+        mut read: impl FnMut(usize, &[f64]),
+    ) -> Result<(), ExitReason> {
+        // A sweep by the weights has these for its active inputs, before the others.
+        let (product, group, has_seeds, is_by_weights) = match installed.runs {
+            Runs::One => return Err(ExitReason::SideExit),
+            Runs::EachProduct(product) => (product, 1, true, product.is_by_weights()),
+            Runs::Groups(product, directions) => {
+                let (group, has_seeds) = match directions {
+                    Directions::Axes => (self.count, false),
+                    Directions::Inputs(count) => (count, true),
+                };
+                (product, group, has_seeds, product == Purpose::VectorJacobianProduct)
+            }
+        };
+        let Buffers { scratch, outputs, inactive, zeros, .. } = buffers;
+        zeros.resize(zeros.len().max(self.weights), 0.0);
+        let weights = &zeros[..self.weights];
+        let has_weights = matches!(installed.runs, Runs::Groups(Purpose::JacobianVectorProduct, _));
+        inactive.clear();
+        let active = match (is_by_weights, has_weights) {
+            (true, _) => {
+                inactive.extend_from_slice(inputs.active);
+                weights
+            }
+            (false, true) => {
+                inactive.extend_from_slice(weights);
+                inputs.active
+            }
+            (false, false) => inputs.active,
+        };
+        inactive.extend_from_slice(inputs.inactive);
+        let before_seeds = inactive.len();
+        let has_seeds = has_seeds && product != Purpose::Gradient;
+        for first in (0..self.count).step_by(group.max(1)) {
+            let numbers = first..self.count.min(first + group);
+            inactive.truncate(before_seeds);
+            if has_seeds {
+                numbers.clone().for_each(|number| (self.seed)(number, inactive));
+                let seed = (inactive.len() - before_seeds) / numbers.len();
+                inactive.resize(before_seeds + group * seed, 0.0);
+            }
+            let outputs = run_inputs(&installed.kernel, (active, inactive), scratch, outputs)?;
+            let each = outputs.len() / group;
+            numbers.for_each(|number| read(number, &outputs[(number - first) * each..][..each]));
+        }
+        Ok(())
+    }
 }
 
 /// Runs `kernel` once; returns its outputs.
@@ -206,10 +260,6 @@ pub(super) fn run_once<'a>(
 ) -> Result<&'a [f64], ExitReason> {
     let Buffers { scratch, outputs, inactive, zeros, .. } = buffers;
     let count = kernel.outputs();
-    if outputs.len() < count {
-        outputs.resize(count, 0.0);
-    }
-    let outputs = &mut outputs[..count];
     let is_by_weights = purpose.is_by_weights();
     // The outputs do not depend on the weights.
     if purpose.has_weights() {
@@ -232,6 +282,22 @@ pub(super) fn run_once<'a>(
         }
     };
     let active = if is_by_weights { &zeros[..count] } else { inputs.active };
+    run_inputs(kernel, (active, inactive), scratch, outputs)
+}
+
+/// Runs `kernel` at active and inactive inputs; returns its outputs.
+#[inline]
+fn run_inputs<'a>(
+    kernel: &Kernel,
+    (active, inactive): (&[f64], &[f64]),
+    scratch: &mut Vec<f64>,
+    outputs: &'a mut Vec<f64>,
+) -> Result<&'a [f64], ExitReason> {
+    let count = kernel.outputs();
+    if outputs.len() < count {
+        outputs.resize(count, 0.0);
+    }
+    let outputs = &mut outputs[..count];
     match kernel.run(active, inactive, scratch, outputs) {
         Err(RunError::SideExit | RunError::Shape) => Err(ExitReason::SideExit),
         // A kernel multiplies zero adjoints, which the sweep skips, and its rewrites assume

@@ -85,6 +85,11 @@ impl KnownPattern {
         compression
     }
 
+    /// The number of products.
+    pub(super) fn products(&self) -> usize {
+        self.compression().as_ref().map_or(0, |compression| compression.count())
+    }
+
     /// The purpose of the kernel that computes the products.
     pub(super) fn product(&self) -> Purpose {
         let products = self.compression().as_ref().map(|compression| compression.products);

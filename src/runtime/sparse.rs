@@ -42,12 +42,14 @@ impl SparseRequest<'_> {
         for product in 0..compression.count() {
             match (wanted, products) {
                 (Wanted::Hessian, _) => {
+                    seed.clear();
                     compression.seed(product, &mut seed);
                     push_forward(trace, &seed, tangents);
                     let result = sweep_tangents(trace, tangents);
                     compression.read(product, |row| result[row].tangent, &mut entries);
                 }
                 (_, Products::Columns) => {
+                    seed.clear();
                     compression.seed(product, &mut seed);
                     push_forward(trace, &seed, tangents);
                     compression.read(product, |row| tangents.of(outputs[row]), &mut entries);

@@ -18,7 +18,7 @@ use super::profile::{ExitReason, GraphVersion, KernelExit, Profile};
 use super::tracing_detail::{RUNS_PER_TIMED, TracingDetail, is_compared_run, is_timed_run};
 use super::workers;
 use crate::merge::{MergeError, MergeLimits, MergeOutcome, SideExit};
-use crate::pipeline::{Hotness, Options, Purpose, Recording, Refusal};
+use crate::pipeline::{Hotness, Matrix, Options, Purpose, Recording, Refusal};
 use crate::sparse::Wanted;
 use crate::ssa::Place;
 use crate::trace::{Detail, Inputs, LongRun, Trace};
@@ -239,14 +239,27 @@ impl Specialisation {
         start as u32..(start + count) as u32
     }
 
-    /// The purpose of the kernel that serves calls for `purpose`. A Jacobian takes a run for each
-    /// row, or for each column if these are fewer; a sparse matrix as many as its pattern needs.
-    pub(super) fn product(&self, purpose: Purpose) -> Purpose {
+    /// The products that give the matrix of calls for `purpose`, if that is one.
+    pub(super) fn matrix(&self, purpose: Purpose) -> Option<Matrix> {
+        let weights = self.weights();
+        let products = match purpose {
+            Purpose::Jacobian => weights.len().min(self.active),
+            Purpose::Hessian => self.active,
+            sparse if sparse.is_sparse() => self.pattern(sparse).products(),
+            _ => return None,
+        };
+        Some(Matrix { purpose, product: self.product(purpose), products, weights })
+    }
+
+    /// The purpose of the products that give a matrix; otherwise `purpose`. Those of a Jacobian are its
+    /// rows, or its columns if these are fewer.
+    fn product(&self, purpose: Purpose) -> Purpose {
         match purpose {
             Purpose::Jacobian if self.weights().len() <= self.active => {
                 Purpose::VectorJacobianProduct
             }
             Purpose::Jacobian => Purpose::JacobianVectorProduct,
+            Purpose::Hessian => Purpose::HessianProduct,
             sparse if sparse.is_sparse() => self.pattern(sparse).product(),
             other => other,
         }

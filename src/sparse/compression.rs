@@ -110,12 +110,11 @@ impl Compression {
         self.colouring.count
     }
 
-    /// Writes the direction, or the weights, of product number `product` into `seed`: one for each
+    /// Appends the direction, or the weights, of product number `product` to `seeds`: one for each
     /// column, or row, of its colour.
-    pub(crate) fn seed(&self, product: usize, seed: &mut Vec<f64>) {
+    pub(crate) fn seed(&self, product: usize, seeds: &mut Vec<f64>) {
         let is_of = |&colour: &u32| if colour as usize == product { 1.0 } else { 0.0 };
-        seed.clear();
-        seed.extend(self.colouring.colours.iter().map(is_of));
+        seeds.extend(self.colouring.colours.iter().map(is_of));
     }
 
     /// The columns, or rows, of product number `product`.

@@ -38,23 +38,8 @@ impl Activity {
     /// The activity of the graph of `flow`.
     pub(crate) fn of(flow: &Flow<'_>) -> Activity {
         let graph = flow.graph();
-        let targets: PrimaryMap<Node, SmallVec<[Node; 4]>> =
-            graph.nodes.keys().map(|node| adjoint_targets(flow, node)).collect();
-        let mut users: PrimaryMap<Node, SmallVec<[Node; 4]>> =
-            PrimaryMap::filled(SmallVec::new(), graph.nodes.len());
-        for (node, targets) in targets.iter() {
-            targets.iter().for_each(|&target| users[target].push(node));
-        }
-        let is_active_input = |&node: &Node| match graph.nodes[node].def {
-            Def::Input(number) => graph.is_active(number),
-            Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
-                ArrayData::Inputs { first, .. } => graph.is_active(first),
-                _ => false,
-            },
-            _ => false,
-        };
-        let inputs = graph.nodes.keys().filter(is_active_input).collect();
-        let varied = reachable(graph, inputs, &users, |_| true);
+        let targets = all_targets(flow);
+        let varied = varied_from(graph, &users(&targets), |number| graph.is_active(number));
         let output = |&leaf: &_| match &graph.blocks[leaf].end {
             End::Return(outputs) => outputs.first().copied(),
             End::Branch { .. } | End::Open => None,
@@ -63,6 +48,47 @@ impl Activity {
         let active = reachable(graph, outputs, &targets, |node| varied[node]);
         Activity { varied, active }
     }
+}
+
+/// For each of `inputs`, sets of inputs, the nodes that vary with them: as [`Activity::varied`].
+pub(crate) fn varied_by<I: Fn(u32) -> bool>(
+    flow: &Flow<'_>,
+    inputs: impl IntoIterator<Item = I>,
+) -> Vec<PrimaryMap<Node, bool>> {
+    let users = users(&all_targets(flow));
+    inputs.into_iter().map(|inputs| varied_from(flow.graph(), &users, inputs)).collect()
+}
+
+/// The nodes that the adjoint of each node propagates to.
+fn all_targets(flow: &Flow<'_>) -> PrimaryMap<Node, SmallVec<[Node; 4]>> {
+    flow.graph().nodes.keys().map(|node| adjoint_targets(flow, node)).collect()
+}
+
+/// The nodes whose adjoints propagate to each node.
+fn users(targets: &PrimaryMap<Node, SmallVec<[Node; 4]>>) -> PrimaryMap<Node, SmallVec<[Node; 4]>> {
+    let mut users = PrimaryMap::filled(SmallVec::new(), targets.len());
+    for (node, targets) in targets.iter() {
+        targets.iter().for_each(|&target: &Node| users[target].push(node));
+    }
+    users
+}
+
+/// The nodes that vary with the inputs for which `is_active` holds.
+fn varied_from(
+    graph: &Graph,
+    users: &PrimaryMap<Node, SmallVec<[Node; 4]>>,
+    is_active: impl Fn(u32) -> bool,
+) -> PrimaryMap<Node, bool> {
+    let is_active_input = |&node: &Node| match graph.nodes[node].def {
+        Def::Input(number) => is_active(number),
+        Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
+            ArrayData::Inputs { first, count } => (first..first + count).any(&is_active),
+            _ => false,
+        },
+        _ => false,
+    };
+    let inputs = graph.nodes.keys().filter(is_active_input).collect();
+    reachable(graph, inputs, users, |_| true)
 }
 
 /// The nodes that are reachable from `pending` through allowed nodes.

@@ -11,7 +11,7 @@ mod range;
 mod value_flow;
 
 pub use activity::activity;
-pub(crate) use activity::{Activity, adjoint_targets, known_element, passes_on};
+pub(crate) use activity::{Activity, adjoint_targets, known_element, passes_on, varied_by};
 pub(crate) use block_profile::block_profile;
 pub(crate) use control_slice::control_slice;
 pub(crate) use known_ranges::{BlockRanges, KnownRanges};
