@@ -11,6 +11,15 @@ pub(super) fn truth(condition: bool) -> f64 {
     select(condition, 1.0, 0.0)
 }
 
+/// `a` to the power `b`.
+///
+/// Not inlined: a compiler that knows one of them replaces the call by another function, which
+/// rounds differently, for instance 2 to the power `b` by `exp2`.
+#[inline(never)]
+pub(super) fn powf(a: f64, b: f64) -> f64 {
+    a.powf(b)
+}
+
 /// `x` to the integer power `n` by squaring, in a fixed order.
 ///
 /// `f64::powi` may round differently from one call site to the next; kernels

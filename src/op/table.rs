@@ -22,7 +22,7 @@ use super::derivative::{
     with_sign_of,
 };
 use super::domain::{Domain, Smoothness};
-use super::meaning::{powi, select, truth};
+use super::meaning::{powf, powi, select, truth};
 use super::properties::{Feature, Flag, Lowering};
 use super::special::{
     bessel_i, bessel_j, beta_density, beta_inc, erf_inv, erfc_inv, erfcx, gamma_density, gamma_p,
@@ -98,7 +98,7 @@ primitives! {
     }
     /// `a` to the power `b`.
     Powf "powf" {
-        meaning: a.powf(b);
+        meaning: powf(a, b);
         latency: 245; lowering: Call;
         // Negative bases are defined for integer exponents only.
         a: Positive, Singular, rule(power_by_base(k, Op::Powf, [a, b], g));

@@ -169,7 +169,6 @@ fn run_sparse(
     entries.resize(compression.pattern.len(), 0.0);
     let is_jacobian = request.purpose == Purpose::SparseJacobian;
     let products = Products {
-        // Also without entries a run finds out whether the kernel has the path.
         count: compression.count(),
         weights: if is_jacobian { compression.pattern.rows() } else { 0 },
         seed: |number, seeds: &mut Vec<f64>| compression.seed(number, seeds),
@@ -233,20 +232,29 @@ impl<S: Fn(usize, &mut Vec<f64>)> Products<S> {
         };
         inactive.extend_from_slice(inputs.inactive);
         let before_seeds = inactive.len();
-        let has_seeds = has_seeds && product != Purpose::Gradient;
-        for first in (0..self.count).step_by(group.max(1)) {
-            let numbers = first..self.count.min(first + group);
+        let seed = match product {
+            _ if !has_seeds => 0,
+            Purpose::Gradient => 0,
+            Purpose::VectorJacobianProduct => self.weights,
+            _ => inputs.active.len(),
+        };
+        // Also without products a run finds out whether the kernel has the path.
+        let mut numbers = 0..self.count.min(group);
+        loop {
             inactive.truncate(before_seeds);
-            if has_seeds {
+            if seed > 0 {
                 numbers.clone().for_each(|number| (self.seed)(number, inactive));
-                let seed = (inactive.len() - before_seeds) / numbers.len();
                 inactive.resize(before_seeds + group * seed, 0.0);
             }
             let outputs = run_inputs(&installed.kernel, (active, inactive), scratch, outputs)?;
-            let each = outputs.len() / group;
-            numbers.for_each(|number| read(number, &outputs[(number - first) * each..][..each]));
+            let each = outputs.len() / group.max(1);
+            let products = outputs.chunks_exact(each.max(1));
+            numbers.clone().zip(products).for_each(|(number, product)| read(number, product));
+            if numbers.end >= self.count {
+                return Ok(());
+            }
+            numbers = numbers.end..self.count.min(numbers.end + group);
         }
-        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use core::panic::Location;
 
 use super::payload::Payload;
 use super::sites::Sites;
-use crate::op::Op;
+use crate::op::{MAX_ARITY, Op};
 
 /// A place in the user's source.
 pub type Site = &'static Location<'static>;
@@ -303,6 +303,20 @@ impl Step {
             (Form::Events, _) => Operand::Event(self.third()),
             (Form::ConstantFirst | Form::ConstantSecond, _) => Operand::Constant(self.constant()),
         }
+    }
+
+    /// The operands of a primitive; those beyond the arity, and those of other steps, are zero.
+    #[inline]
+    pub(super) fn operands(&self) -> [Operand; MAX_ARITY] {
+        let count = match self.kind.rule {
+            Rule::Same | Rule::Scaled | Rule::First if self.kind.form == Form::Events => 1,
+            Rule::All => 3,
+            _ => 2,
+        };
+        core::array::from_fn(|number| match number < count {
+            true => self.operand(number),
+            false => Operand::Constant(0.0),
+        })
     }
 
     #[inline]

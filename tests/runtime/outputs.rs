@@ -283,3 +283,71 @@ fn a_loop_over_outputs_stays_a_loop() {
 fn differences_plain(x: &[Var]) -> Vec<Var> {
     (0..x.len()).map(|i| (x[i] - x[(i + 1) % x.len()]).powi(2)).collect()
 }
+
+/// A network of coupled oscillators: a loop that carries six numbers and reads `parameters` by
+/// index. Its outputs are further from the inputs than its loop is long.
+#[traced]
+fn oscillators(parameters: &[Var], outputs: usize) -> Vec<Var> {
+    let mut at = [parameters[0], parameters[1], parameters[2]];
+    let mut speed = [Var::from(0.0); 3];
+    for step in 0..40 {
+        let drive = (parameters[3] * f64::from(step)).sin();
+        for i in 0..3 {
+            let pull = at[(i + 1) % 3] - at[i];
+            let force = if pull > 0.1 { pull * parameters[4] } else { drive + pull.sin() };
+            speed[i] += 0.05 * (force - parameters[5] * speed[i]);
+        }
+        for i in 0..3 {
+            at[i] += 0.05 * speed[i];
+        }
+    }
+    (0..outputs).map(|k| at[k % 3] * parameters[k % parameters.len()] + speed[k % 2]).collect()
+}
+
+/// Jacobians whose products are computed along axes and in groups, by rows and by columns.
+#[test]
+fn jacobians_of_loops_in_one_run_and_in_groups() {
+    let mut random = Random::new(31);
+    for (inputs, outputs) in [(6, 2), (6, 12), (20, 19), (23, 24), (40, 7), (9, 60)] {
+        let tape = Tape::builder().tape_only().record(|x: &[Var]| oscillators(x, outputs));
+        let kernel = manual(Numerics::Real).record(|x: &[Var]| oscillators(x, outputs));
+        let (mut served, name) = (0, format!("{outputs} × {inputs}"));
+        for round in 0..60 {
+            let x = vector(&mut random, inputs);
+            let expected = tape.jacobian(&x).unwrap();
+            let before = kernel.report().kernel_calls;
+            assert_near(&name, &kernel.jacobian(&x).unwrap(), &expected);
+            served += kernel.report().kernel_calls - before;
+            let sparse = kernel.sparse_jacobian(&x).unwrap().to_dense();
+            assert_near(&format!("sparse {name}"), &sparse, &expected);
+            if round % 20 == 15 {
+                kernel.compile().unwrap();
+            }
+        }
+        assert!(served > 15, "{name}: {served}\n{}", kernel.report());
+    }
+}
+
+/// The kernel for calls without outputs has guards, too.
+#[test]
+fn paths_without_outputs_are_guarded() {
+    let f = manual(Numerics::Real).record(|x: &[Var]| {
+        let y = if x[0] < 3.0 { x[0] * 2.0 } else { x[0] };
+        if x[1] < 0.0 { vec![] } else { vec![y] }
+    });
+    for round in 0..3 {
+        for (x, expected) in [
+            ([4.0, -1.0], &[][..]),
+            ([2.0, -1.0], &[]),
+            ([4.0, 1.0], &[1.0, 0.0]),
+            ([2.0, 1.0], &[2.0, 0.0]),
+        ] {
+            assert_eq!(f.jacobian(&x).unwrap(), expected, "round {round}, {x:?}");
+            assert_eq!(f.sparse_jacobian(&x).unwrap().to_dense(), expected, "round {round}, {x:?}");
+            if round == 0 && expected.is_empty() {
+                f.compile().unwrap();
+            }
+        }
+        f.compile().unwrap();
+    }
+}

@@ -123,7 +123,7 @@ fn hessians_are_symmetric_and_of_all_pieces() {
         assert!((hessian[4] - 6.0 * 0.5f64.exp()).abs() < 1e-12, "round {round}: {hessian:?}");
         f.compile().unwrap();
     }
-    assert!(f.report().kernels.iter().any(|kernel| kernel.purpose == Purpose::HessianProduct));
+    assert!(f.report().kernels.iter().any(|kernel| kernel.purpose == Purpose::Hessian));
 }
 
 #[test]
@@ -227,4 +227,43 @@ fn detached_numbers_are_recomputed_and_have_no_derivative() {
         f.compile().unwrap();
     }
     assert_eq!(f.report().paths, 1);
+}
+
+/// A loop over pairs with a branch, of any number of inputs.
+#[traced]
+fn energies(x: &[Var]) -> Var {
+    let (mut energy, mut memory) = (Var::from(0.0), x[0]);
+    for round in 0..12 {
+        for i in 1..x.len() {
+            let d = x[i] - x[i - 1] * memory;
+            memory = memory * 0.5 + if d > 0.0 { d } else { (d * f64::from(round)).sin() };
+            energy += d * d * (1.0 + memory * memory).ln();
+        }
+    }
+    energy
+}
+
+/// Hessians whose columns are computed along axes and in groups.
+#[test]
+fn hessians_of_loops_in_one_run_and_in_groups() {
+    let mut random = Random::new(37);
+    for inputs in [2, 7, 16, 17, 40] {
+        let tape = Tape::builder().tape_only().record(energies);
+        let kernel = manual(Numerics::Real).record(energies);
+        let mut served = 0;
+        for round in 0..40 {
+            let x: Vec<f64> = (0..inputs).map(|_| random.uniform(0.2, 0.9)).collect();
+            let expected = tape.hessian(&x).unwrap();
+            let before = kernel.report().kernel_calls;
+            let name = format!("{inputs} inputs, round {round}");
+            assert_near(&name, &kernel.hessian(&x).unwrap(), &expected, 1e-9);
+            served += kernel.report().kernel_calls - before;
+            let sparse = kernel.sparse_hessian(&x).unwrap().to_dense();
+            assert_near(&format!("sparse, {name}"), &sparse, &expected, 1e-9);
+            if round % 10 == 8 {
+                kernel.compile().unwrap();
+            }
+        }
+        assert!(served > 0, "{inputs} inputs: {served}\n{}", kernel.report());
+    }
 }
