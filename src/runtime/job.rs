@@ -189,6 +189,9 @@ impl Job {
     }
 }
 
+/// The result of a stage, and the time that it took.
+type Timed<T> = (Result<T, Refusal>, Duration);
+
 /// The primal graphs of a tier, which its kernels share.
 struct Primals<'a> {
     job: &'a Job,
@@ -198,7 +201,7 @@ struct Primals<'a> {
     /// The derivative along a direction.
     tangent: Option<Result<Rolled, Refusal>>,
     /// Without and with a direction, of the inputs and of the weights; each with the time it took.
-    made: [[Option<(Result<Primal, Refusal>, Duration)>; 2]; 2],
+    made: [[Option<Timed<Primal>>; 2]; 2],
 }
 
 impl<'a> Primals<'a> {
@@ -218,11 +221,7 @@ impl<'a> Primals<'a> {
     }
 
     /// The primal graph, and the time that it took.
-    fn get(
-        &mut self,
-        has_direction: bool,
-        is_by_weights: bool,
-    ) -> (Result<&Primal, Refusal>, Duration) {
+    fn get(&mut self, has_direction: bool, is_by_weights: bool) -> Timed<&Primal> {
         let Primals { job, rolled, tier, options, ref mut tangent, ref mut made } = *self;
         let made = &mut made[usize::from(has_direction)][usize::from(is_by_weights)];
         let (primal, time) = made.get_or_insert_with(|| {
@@ -245,11 +244,7 @@ impl<'a> Primals<'a> {
     }
 
     /// The kernel of calls for `purpose`, no matrix, and the time that it took.
-    fn kernel(
-        &mut self,
-        purpose: Purpose,
-        snapshot: &Snapshot,
-    ) -> (Result<(Coarsened, Runs), Refusal>, Duration) {
+    fn kernel(&mut self, purpose: Purpose, snapshot: &Snapshot) -> Timed<(Coarsened, Runs)> {
         let options = self.options;
         let (primal, shared) = self.get(purpose.has_direction(), purpose.is_by_weights());
         let (result, own) =
@@ -258,11 +253,7 @@ impl<'a> Primals<'a> {
     }
 
     /// The kernel of calls for `matrix`: for all of it, for several products, or for one.
-    fn matrix_kernel(
-        &mut self,
-        matrix: &Matrix,
-        snapshot: &Snapshot,
-    ) -> (Result<(Coarsened, Runs), Refusal>, Duration) {
+    fn matrix_kernel(&mut self, matrix: &Matrix, snapshot: &Snapshot) -> Timed<(Coarsened, Runs)> {
         let (tier, options) = (self.tier, self.options);
         let rolled = self.rolled.as_ref();
         let (whole, time) =
@@ -299,7 +290,7 @@ fn nodes(graph: &Graph) -> usize {
 
 /// The result of `stage` and the time that it took. A panic, a bug in it, becomes a refusal: it must
 /// not end the process.
-fn timed<T>(stage: impl FnOnce() -> Result<T, Refusal>) -> (Result<T, Refusal>, Duration) {
+fn timed<T>(stage: impl FnOnce() -> Result<T, Refusal>) -> Timed<T> {
     let start = Instant::now();
     let result = catch_unwind(AssertUnwindSafe(stage)).unwrap_or(Err(Refusal::Panicked));
     (result, start.elapsed())
