@@ -122,6 +122,11 @@ impl Purpose {
         self.has_direction() || self == Purpose::Jacobian || self.is_sparse()
     }
 
+    /// Tests whether the results are second derivatives.
+    pub(crate) fn is_second_order(self) -> bool {
+        matches!(self, Purpose::HessianProduct | Purpose::SparseHessian)
+    }
+
     /// Tests whether the result is a sparse matrix.
     pub(crate) fn is_sparse(self) -> bool {
         matches!(self, Purpose::SparseHessian | Purpose::SparseJacobian)
