@@ -18,7 +18,9 @@ use super::profile::{ExitReason, KernelExit};
 use super::report::Report;
 use super::specialisation::Specialisation;
 use crate::pipeline::{Limits, Numerics, Options, Purpose, Recording, Refusal};
-use crate::trace::{Adjoints, Detail, Inlining, Inputs, Run, RunLimits, Site, Tangents, Tracer, Var};
+use crate::trace::{
+    Adjoints, Detail, Inlining, Inputs, Run, RunLimits, Site, Tangents, Tracer, Var,
+};
 
 type Specialisations = SmallVec<[Arc<Specialisation>; 2]>;
 

@@ -105,7 +105,10 @@ impl Operation for Nested {
     }
 
     fn name(&self) -> &str {
-        "recorded function"
+        match self.function.is_twice_differentiable() {
+            true => "recorded function",
+            false => "gradient of a recorded function",
+        }
     }
 }
 

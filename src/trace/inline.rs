@@ -8,7 +8,7 @@ use super::apply::Recording;
 use super::event::Step;
 use super::payload::Payload;
 use super::{Operand, Role, Site, Var, recorder};
-use crate::op::{Algebra, MAX_ARITY, Op, contribution};
+use crate::op::{Algebra, MAX_ARITY, Numbers, Op, contribution};
 
 /// The treatment of recorded functions that a run calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,14 @@ pub(crate) fn record_gradient<E>(
     // The output of a function that uses a `Var` of another call.
     recorder::is_own(output.tag).then_some(())?;
     let events = recorder::events_from(first)?;
-    SymbolicSweep::new(first, x.len(), &events, at).run(output, x.len()).map(Ok)
+    let mut sweep = SymbolicSweep::new(first, x.len(), &events, at);
+    let gradient = sweep.run(output, x.len())?;
+    if !sweep.is_singular {
+        return Some(Ok(gradient));
+    }
+    let mut sweep = SymbolicSweep::new(first, x.len(), &events, at);
+    sweep.skips_unselected = true;
+    sweep.run(output, x.len()).map(Ok)
 }
 
 /// Tests whether calls of recorded functions for their outputs are recorded as their operations.
@@ -74,14 +81,27 @@ struct SymbolicSweep<'a> {
     /// The events that depend on the arguments.
     varied: Vec<bool>,
     adjoints: Vec<Option<Var>>,
+    /// The adjoints that are zero because a choice did not select any of their terms.
+    unselected: Vec<bool>,
+    /// True if these are not propagated at all.
+    skips_unselected: bool,
+    /// True if a contribution of one of them is not finite.
+    is_singular: bool,
     recording: Recording,
 }
 
 impl<'a> SymbolicSweep<'a> {
     fn new(first: u64, arguments: usize, events: &'a [(f64, Step)], at: Site) -> Self {
-        let (varied, adjoints) = (Vec::with_capacity(events.len()), vec![None; events.len()]);
-        let mut sweep =
-            SymbolicSweep { first, events, varied, adjoints, recording: Recording::at(at) };
+        let mut sweep = SymbolicSweep {
+            first,
+            events,
+            varied: Vec::with_capacity(events.len()),
+            adjoints: vec![None; events.len()],
+            unselected: vec![true; events.len()],
+            skips_unselected: false,
+            is_singular: false,
+            recording: Recording::at(at),
+        };
         for (index, (_, step)) in events.iter().enumerate() {
             let mut operands = step.operands().filter_map(|operand| sweep.position(operand));
             let varied = index < arguments || operands.any(|operand| sweep.varied[operand]);
@@ -92,15 +112,18 @@ impl<'a> SymbolicSweep<'a> {
 
     /// Records the adjoints of all events, from that of `output`, which is 1, to those of the
     /// arguments, which are returned. `None` if one of a custom operation is needed.
-    fn run(mut self, output: Var, arguments: usize) -> Option<Vec<Var>> {
+    fn run(&mut self, output: Var, arguments: usize) -> Option<Vec<Var>> {
         let last = self.position(output.into_operand())?;
-        self.adjoints[last] = Some(Var::constant(1.0));
+        (self.adjoints[last], self.unselected[last]) = (Some(Var::constant(1.0)), false);
         for index in (arguments..=last).rev() {
-            let Some(g) = self.adjoints[index].filter(|_| self.varied[index]) else { continue };
+            let is_skipped = !self.varied[index] || self.skips_unselected && self.unselected[index];
+            let Some(g) = self.adjoints[index].filter(|_| !is_skipped) else { continue };
             let step = self.events[index].1;
             match step.kind.role {
                 Role::Apply => self.propagate(index, step, g)?,
-                Role::Phi | Role::Argument => self.add(step.operands().next()?, g, g),
+                Role::Phi | Role::Argument => {
+                    self.add(step.operands().next()?, g, self.unselected[index]);
+                }
                 Role::Output => return None,
                 _ => {}
             }
@@ -119,32 +142,37 @@ impl<'a> SymbolicSweep<'a> {
             };
         }
         for (number, operand) in step.operands().enumerate() {
-            if self.position(operand).is_some_and(|operand| self.varied[operand])
-                && let Some(part) =
-                    contribution(&mut self.recording, step.kind.op, number, x, y, g)
-            {
-                self.add(operand, g, part);
+            let is_varied = self.position(operand).is_some_and(|operand| self.varied[operand]);
+            let op = step.kind.op;
+            let Some(part) =
+                is_varied.then(|| contribution(&mut self.recording, op, number, x, y, g)).flatten()
+            else {
+                continue;
+            };
+            let is_unselected = self.unselected[index] || !selects(op, number, x, y);
+            if g.value != 0.0 || part.value.is_finite() {
+                self.add(operand, part, is_unselected);
+                continue;
+            }
+            // An adjoint of zero is not propagated. That the numbers decide here is not guarded.
+            recorder::note_failed_call();
+            self.is_singular |= is_unselected;
+            if !is_unselected {
+                // It is zero by chance: zero, whose derivatives are not finite where `g` changes.
+                let part = self.recording.apply(Op::Cbrt, [g]);
+                self.add(operand, part, false);
             }
         }
         Some(())
     }
 
-    /// Adds `part`, the contribution of an event with the adjoint `g`, to the adjoint of `to`.
-    fn add(&mut self, to: Operand, g: Var, part: Var) {
+    /// Adds `part` to the adjoint of `to`.
+    fn add(&mut self, to: Operand, part: Var, is_unselected: bool) {
         let Some(to) = self.position(to) else { return };
-        let part = match g.value == 0.0 && !part.value.is_finite() {
-            false => part,
-            // An adjoint of zero is not propagated. Its derivatives are, unless they are zero too.
-            // That the numbers decide here is not guarded.
-            true => {
-                recorder::note_failed_call();
-                let (zero, partial) = (Var::constant(0.0), Var::constant(f64::INFINITY));
-                self.recording.apply(Op::Attach, [zero, g, partial])
-            }
-        };
         if part.is_constant() && part.value == 0.0 {
             return;
         }
+        self.unselected[to] &= is_unselected;
         self.adjoints[to] = Some(match self.adjoints[to] {
             Some(sum) => self.recording.apply(Op::Add, [sum, part]),
             None => part,
@@ -162,4 +190,10 @@ impl<'a> SymbolicSweep<'a> {
     fn var(&self, position: usize) -> Var {
         Var::traced(self.events[position].0, self.first + position as u64)
     }
+}
+
+/// False if `op` is a choice and does not select operand `number`.
+fn selects(op: Op, number: usize, x: [Var; MAX_ARITY], y: Var) -> bool {
+    let partial = || contribution(&mut Numbers, op, number, x.map(|x| x.value), y.value, 1.0);
+    !matches!(op, Op::Select | Op::Min | Op::Max) || partial() != Some(0.0)
 }

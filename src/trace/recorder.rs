@@ -329,9 +329,9 @@ pub(super) fn events_from(first: u64) -> Option<Vec<(f64, Step)>> {
             back.flush(front);
             let is_whole = back.store.is_whole() && back.failure.is_none();
             (front.is_recording() && is_whole).then(|| {
-                let Events { values, steps, .. } = &back.events;
-                let all = values.iter().copied().zip(steps.iter().copied());
-                all.skip((first & ID) as usize).collect()
+                let (Events { values, steps, .. }, first) = (&back.events, (first & ID) as usize);
+                let latest = values[first..].iter().zip(&steps[first..]);
+                latest.map(|(&value, &step)| (value, step)).collect()
             })
         })
     })
