@@ -2,139 +2,14 @@
 //! coefficients of Taylor series, and against formulas.
 
 use core::convert::Infallible;
-use core::ops::{Add, Div, Mul, Sub};
 use std::sync::Arc;
 
 use phigrad::internals::Random;
 use phigrad::{CustomOperation, Numerics, Operation, Recorded, Tape, TapeBuilder, Var};
 
 use crate::common::random_programs::Recipe;
+use crate::common::series::Series;
 use crate::common::served::{NUMERICS, limits, manual};
-
-/// The number of coefficients of a series.
-const TERMS: usize = 7;
-
-/// The Taylor series of a number along a line.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Series([f64; TERMS]);
-
-impl Series {
-    /// The derivative of this order along the line.
-    fn derivative(self, order: usize) -> f64 {
-        (1..=order).fold(self.0[order], |product, factor| product * factor as f64)
-    }
-
-    fn of(value: f64, slope: f64) -> Series {
-        let mut terms = [0.0; TERMS];
-        (terms[0], terms[1]) = (value, slope);
-        Series(terms)
-    }
-
-    /// The solution of y' = x'·`rate`(terms of y so far, k), with the first term `first`.
-    fn integral(self, first: f64, rate: impl Fn(&[f64; TERMS]) -> Series) -> Series {
-        let mut y = Series::of(first, 0.0).0;
-        for k in 1..TERMS {
-            let rate = rate(&y).0;
-            let sum: f64 = (1..=k).map(|i| i as f64 * self.0[i] * rate[k - i]).sum();
-            y[k] = sum / k as f64;
-        }
-        Series(y)
-    }
-
-    fn exp(self) -> Series {
-        self.integral(self.0[0].exp(), |y| Series(*y))
-    }
-
-    fn ln(self) -> Series {
-        let rate = Series::of(1.0, 0.0) / self;
-        self.integral(self.0[0].ln(), |_| rate)
-    }
-
-    fn sqrt(self) -> Series {
-        (0.5 * self.ln()).exp()
-    }
-
-    fn sin(self) -> Series {
-        let (mut sin, mut cos) =
-            (Series::of(self.0[0].sin(), 0.0), Series::of(self.0[0].cos(), 0.0));
-        for _ in 1..TERMS {
-            sin = self.integral(sin.0[0], |_| cos);
-            cos = 0.0 - self.integral(-cos.0[0], |_| sin);
-        }
-        sin
-    }
-}
-
-impl PartialOrd for Series {
-    fn partial_cmp(&self, other: &Series) -> Option<core::cmp::Ordering> {
-        self.0[0].partial_cmp(&other.0[0])
-    }
-}
-
-impl PartialEq<f64> for Series {
-    fn eq(&self, other: &f64) -> bool {
-        self.0[0] == *other
-    }
-}
-
-impl PartialOrd<f64> for Series {
-    fn partial_cmp(&self, other: &f64) -> Option<core::cmp::Ordering> {
-        self.0[0].partial_cmp(other)
-    }
-}
-
-impl Add for Series {
-    type Output = Series;
-    fn add(self, other: Series) -> Series {
-        Series(core::array::from_fn(|k| self.0[k] + other.0[k]))
-    }
-}
-
-impl Sub for Series {
-    type Output = Series;
-    fn sub(self, other: Series) -> Series {
-        Series(core::array::from_fn(|k| self.0[k] - other.0[k]))
-    }
-}
-
-impl Mul for Series {
-    type Output = Series;
-    fn mul(self, other: Series) -> Series {
-        Series(core::array::from_fn(|k| (0..=k).map(|i| self.0[i] * other.0[k - i]).sum()))
-    }
-}
-
-impl Div for Series {
-    type Output = Series;
-    fn div(self, other: Series) -> Series {
-        let mut y = [0.0; TERMS];
-        for k in 0..TERMS {
-            let sum: f64 = (0..k).map(|i| y[i] * other.0[k - i]).sum();
-            y[k] = (self.0[k] - sum) / other.0[0];
-        }
-        Series(y)
-    }
-}
-
-macro_rules! mixed {
-    ($($operator:ident $method:ident,)*) => {$(
-        impl $operator<f64> for Series {
-            type Output = Series;
-            fn $method(self, other: f64) -> Series {
-                self.$method(Series::of(other, 0.0))
-            }
-        }
-
-        impl $operator<Series> for f64 {
-            type Output = Series;
-            fn $method(self, other: Series) -> Series {
-                Series::of(self, 0.0).$method(other)
-            }
-        }
-    )*};
-}
-
-mixed! { Add add, Sub sub, Mul mul, Div div, }
 
 /// Programs of two numbers, for `Var` and for [`Series`].
 macro_rules! programs {
@@ -202,7 +77,7 @@ programs! {
     fn search(x, y) {
         let mut z = y * y + 0.5;
         while z < 4.0 {
-            z = z * (1.5 + 0.25 * x * x);
+            z *= 1.5 + 0.25 * x * x;
         }
         z * x
     }
@@ -213,11 +88,11 @@ programs! {
         let mut sum = x;
         while z < 4.0 {
             if sum > 1.0 {
-                z = z * (1.5 + 0.25 * x * x);
+                z *= 1.5 + 0.25 * x * x;
             } else {
-                z = z + 1.0 + (x * z).sin() * 0.25;
+                z += 1.0 + (x * z).sin() * 0.25;
             }
-            sum = sum + z * 0.25;
+            sum += z * 0.25;
         }
         z * sum
     }
@@ -226,8 +101,8 @@ programs! {
     fn pendulum(x, y) {
         let (mut angle, mut speed) = (x, y);
         for _ in 0..12 {
-            speed = speed - 0.2 * angle.sin();
-            angle = angle + 0.2 * speed;
+            speed -= 0.2 * angle.sin();
+            angle += 0.2 * speed;
         }
         angle * speed
     }
@@ -513,6 +388,40 @@ fn gradients_are_inlined_in_arms_and_loops() {
             }
         }
         assert!(f.report().kernel_calls > 20, "{}", f.report());
+    }
+}
+
+#[test]
+fn constant_arguments_may_count_iterations() {
+    for numerics in NUMERICS {
+        let f = manual(numerics).record(|x: &[Var]| x[0].powi(4) * x[1] * x[1]);
+        // The sum of 8·k·x³ for k below 60, times x.
+        let g = manual(numerics).record(move |x: &[Var]| {
+            let by = |k: u32| f.call_grad(&[x[0], Var::from(k)]).unwrap()[1];
+            (0..60).map(by).sum::<Var>() * x[0]
+        });
+        for _ in 0..2 {
+            for x in [0.5, 1.5] {
+                // 3540·x⁵
+                assert_near("sum", g.hvp(&[x], &[1.0]).unwrap()[0], 70800.0 * x * x * x);
+            }
+            g.compile().unwrap();
+        }
+        assert_eq!(g.report().kernel_calls, 2, "{}", g.report());
+    }
+}
+
+#[test]
+fn a_panic_inside_leaves_the_thread_usable() {
+    let f = manual(Numerics::Real).record(|x: &[Var]| {
+        assert!(x[0] < 5.0, "too large");
+        x[0].powi(4)
+    });
+    let g = manual(Numerics::Real).record(move |x: &[Var]| f.call_grad(x).unwrap()[0]);
+    for _ in 0..2 {
+        assert_near("product", g.hvp(&[1.0], &[1.0]).unwrap()[0], 24.0);
+        let call = std::panic::AssertUnwindSafe(|| g.hvp(&[6.0], &[1.0]));
+        assert!(std::panic::catch_unwind(call).is_err());
     }
 }
 
