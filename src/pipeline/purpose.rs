@@ -131,6 +131,11 @@ impl Purpose {
         matches!(self, Purpose::Jacobian | Purpose::Hessian) || self.is_sparse()
     }
 
+    /// Tests whether the results are second derivatives.
+    pub(crate) fn is_second_order(self) -> bool {
+        matches!(self, Purpose::HessianProduct | Purpose::Hessian | Purpose::SparseHessian)
+    }
+
     /// Tests whether the result is a sparse matrix.
     pub(crate) fn is_sparse(self) -> bool {
         matches!(self, Purpose::SparseHessian | Purpose::SparseJacobian)

@@ -2,7 +2,7 @@
 //! the tape does.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -18,7 +18,9 @@ use super::profile::{ExitReason, KernelExit};
 use super::report::Report;
 use super::specialisation::Specialisation;
 use crate::pipeline::{Limits, Numerics, Options, Purpose, Recording, Refusal};
-use crate::trace::{Adjoints, Detail, Inputs, Run, RunLimits, Site, Tangents, Tracer, Var};
+use crate::trace::{
+    Adjoints, Detail, Inlining, Inputs, Run, RunLimits, Site, Tangents, Tracer, Var,
+};
 
 type Specialisations = SmallVec<[Arc<Specialisation>; 2]>;
 
@@ -34,6 +36,8 @@ pub(super) struct Core {
     others: Mutex<OtherLengths>,
     /// The bytes of all recorded paths.
     profile_bytes: Arc<AtomicUsize>,
+    /// True if second derivatives need the gradients of recorded functions inside inlined.
+    inlines: AtomicBool,
     /// Buffers of earlier tape calls.
     workspaces: Mutex<Vec<Workspace>>,
 }
@@ -54,12 +58,14 @@ struct Recorded<'a> {
     inputs: Inputs<'a>,
 }
 
-/// The inputs of a call, and the shape of its outputs if there are several: these select the
-/// specialisation.
+/// The inputs of a call, the shape of its outputs if there are several, and the treatment of
+/// gradients inside: these select the specialisation.
 #[derive(Clone, Copy)]
 pub(super) struct Key<'a> {
     pub(super) inputs: Inputs<'a>,
     pub(super) outputs: Option<&'a OutputShape>,
+    /// True if gradients of recorded functions inside are inlined.
+    pub(super) inlines: bool,
 }
 
 impl Key<'_> {
@@ -126,6 +132,7 @@ impl Core {
             specialisations: ArcSwap::default(),
             others: Mutex::default(),
             profile_bytes: Arc::default(),
+            inlines: AtomicBool::new(false),
             workspaces: Mutex::new(Vec::new()),
         }
     }
@@ -146,7 +153,9 @@ impl Core {
             Error::check_length("gradient", active, results.len())?;
         }
         check_direction(inputs, request)?;
-        self.call_scalar(&Scalar(f), Key { inputs, outputs: None }, request, results)
+        let request = self.with_inlining(request);
+        let key = Key { inputs, outputs: None, inlines: request.inlines };
+        self.call_scalar(&Scalar(f), key, request, results)
     }
 
     /// As [`Core::call`], with slices whose lengths have been checked.
@@ -183,9 +192,13 @@ impl Core {
         mut results: Results<'_>,
     ) -> Result<OutputShape, Error> {
         check_direction(inputs, request)?;
+        let request = self.with_inlining(request);
         let (mut exit, mut expected) = (None, None::<(u64, &OutputShape)>);
         let specialisations = self.specialisations.load();
         for specialisation in with_lengths(&specialisations, inputs) {
+            if specialisation.inlines != request.inlines {
+                continue;
+            }
             let Some(shape) = &specialisation.outputs else { continue };
             let Ok(results) = results.of_shape(inputs, request, shape) else { continue };
             let f = Weighted::new(&f, shape, self.created_at);
@@ -207,7 +220,7 @@ impl Core {
         for is_repeated in [false, true] {
             let to = results.of_shape(inputs, request, &shape)?;
             let function = Weighted::new(&f, &shape, self.created_at);
-            let key = Key { inputs, outputs: Some(&shape) };
+            let key = Key { inputs, outputs: Some(&shape), inlines: request.inlines };
             match self.call_tape(&function, key, request, exit.take(), to) {
                 Err(error) if error.is_other_outputs() && !is_repeated => {
                     shape = function.shape();
@@ -260,8 +273,36 @@ impl Core {
         }
     }
 
+    /// The request, with gradients inlined if that is known to be needed.
+    #[inline]
+    fn with_inlining<'a>(&self, request: Request<'a>) -> Request<'a> {
+        let inlines = request.purpose.is_second_order() && self.inlines.load(Ordering::Relaxed);
+        Request { inlines, ..request }
+    }
+
+    /// Has the tape serve a call. If second derivatives are missing, it is repeated with the
+    /// gradients of recorded functions inlined, and so are later calls for second derivatives.
     #[inline(never)]
     pub(super) fn call_tape(
+        &self,
+        f: &impl Function,
+        key: Key<'_>,
+        request: Request<'_>,
+        exit: Option<KernelExit>,
+        results: &mut [f64],
+    ) -> Result<f64, Error> {
+        match self.call_tape_once(f, key, request, exit, results) {
+            Err(error) if error.is_not_twice_differentiable() && !request.inlines => {
+                self.inlines.store(true, Ordering::Relaxed);
+                let (key, request) =
+                    (Key { inlines: true, ..key }, Request { inlines: true, ..request });
+                self.call_tape_once(f, key, request, None, results)
+            }
+            result => result,
+        }
+    }
+
+    fn call_tape_once(
         &self,
         f: &impl Function,
         key: Key<'_>,
@@ -387,6 +428,7 @@ impl Core {
             Numerics::Exact => detail.max(Detail::Marks),
             Numerics::Real => detail,
         });
+        tracer.inline(if request.inlines { Inlining::Gradients } else { Inlining::None });
         let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
         let has_reverse_sweep = request.purpose.is_swept();
         let limits = RunLimits { whole, call, has_reverse_sweep };
@@ -427,6 +469,7 @@ impl Core {
     ) -> Result<T, Error> {
         let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
         workspace.tracer.detail(Detail::Marks);
+        workspace.tracer.inline(Inlining::None);
         let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
         let limits = RunLimits { whole, call, has_reverse_sweep: false };
         let run = workspace.tracer.run_within(f, inputs, limits, self.created_at);
@@ -553,7 +596,8 @@ pub(super) fn find<'a>(
 fn position(specialisations: &[Arc<Specialisation>], key: Key<'_>) -> Result<usize, usize> {
     specialisations.binary_search_by(|one| {
         let lengths = (one.active, one.inactive).cmp(&key.lengths());
-        lengths.then_with(|| one.outputs.as_ref().cmp(&key.outputs))
+        let outputs = || one.outputs.as_ref().cmp(&key.outputs);
+        lengths.then_with(outputs).then(one.inlines.cmp(&key.inlines))
     })
 }
 
@@ -562,7 +606,7 @@ fn with_lengths<'a>(
     specialisations: &'a [Arc<Specialisation>],
     inputs: Inputs<'_>,
 ) -> &'a [Arc<Specialisation>] {
-    let lengths = Key { inputs, outputs: None }.lengths();
+    let lengths = Key { inputs, outputs: None, inlines: false }.lengths();
     let start = specialisations.partition_point(|one| (one.active, one.inactive) < lengths);
     let end = specialisations.partition_point(|one| (one.active, one.inactive) <= lengths);
     &specialisations[start..end]

@@ -192,7 +192,8 @@ impl Error {
     }
 
     /// True if a second derivative was asked for, and the function calls an operation that has none
-    /// ([`Operation::vjp_tangent`](crate::Operation::vjp_tangent)).
+    /// ([`Operation::vjp_tangent`](crate::Operation::vjp_tangent)), or the gradient of a function
+    /// that calls an operation ([`Recorded::call_grad`](crate::Recorded::call_grad)).
     pub fn is_not_twice_differentiable(&self) -> bool {
         matches!(self.kind(), Kind::NoSecondDerivative { .. })
     }

@@ -13,7 +13,7 @@ use super::recorded::Recorded;
 use super::vector::Answer;
 use crate::custom::{CustomOperation, Operation};
 use crate::pipeline::Purpose;
-use crate::trace::{Var, note_failed_call};
+use crate::trace::{Var, inlines_calls, note_failed_call, record_gradient};
 
 /// The largest number of operations that are kept; then the oldest one is made anew when it is
 /// called.
@@ -105,7 +105,10 @@ impl Operation for Nested {
     }
 
     fn name(&self) -> &str {
-        "recorded function"
+        match self.function.is_twice_differentiable() {
+            true => "recorded function",
+            false => "gradient of a recorded function",
+        }
     }
 }
 
@@ -223,6 +226,9 @@ impl<O: Output + 'static, F: Fn(&[Var]) -> O + Send + Sync + 'static> Recorded<F
     #[track_caller]
     pub fn call(&self, x: &[Var]) -> Result<O::Of<O::Outputs>, Error> {
         let at = Location::caller();
+        if inlines_calls() && !x.iter().all(|x| x.is_constant()) {
+            return Ok(O::answer(self.function()(x, &[]).into_outputs()));
+        }
         let (one, several) = (Purpose::Value.into(), Purpose::Outputs.into());
         let mut y = Vec::new();
         let answer = self.results(&values(x), one, several, Results::Allocated(&mut y));
@@ -245,7 +251,10 @@ where
     /// The gradient inside another recorded function: one node of the outer recording, whose
     /// derivatives are Hessian products of this function.
     ///
-    /// It is differentiated once: the outer function has no Hessian products.
+    /// For second derivatives of the outer function the operations of the gradient are recorded in
+    /// place of the node, so calls can be nested for derivatives of any order. Custom operations
+    /// inside this function have no such derivatives
+    /// ([`Error::is_not_twice_differentiable`]).
     ///
     /// # Errors
     ///
@@ -263,11 +272,18 @@ where
     ///     slope[0] * slope[0]
     /// });
     /// assert_eq!(f.value_and_grad(&[2.0])?, (144.0, vec![288.0]));
+    /// assert_eq!(f.hvp(&[2.0], &[1.0])?, [432.0]);
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     #[track_caller]
     pub fn call_grad(&self, x: &[Var]) -> Result<O::Of<Vec<Var>>, Error> {
         let at = Location::caller();
+        let f = |x: &[Var]| self.function()(x, &[]).into_outputs();
+        if !x.iter().all(|x| x.is_constant())
+            && let Some(gradient) = record_gradient(f, x, at)
+        {
+            return Ok(O::answer(gradient));
+        }
         let mut gradient = vec![0.0; x.len()];
         let answer = self.call_one(&values(x), Purpose::Gradient, &mut gradient);
         let answer = noted(answer, x)?;

@@ -28,6 +28,8 @@ pub(super) struct Specialisation {
     pub(super) inactive: usize,
     /// The outputs, if there are several.
     pub(super) outputs: Option<OutputShape>,
+    /// True if gradients of recorded functions inside are inlined, for second derivatives.
+    pub(super) inlines: bool,
     /// The patterns of its Hessian and of its Jacobian.
     patterns: [KnownPattern; 2],
     /// The kernel for each purpose.
@@ -68,6 +70,7 @@ impl Specialisation {
             active,
             inactive,
             outputs,
+            inlines: key.inlines,
             patterns: patterns.map(KnownPattern::new),
             kernels: Default::default(),
             profile: Mutex::new(Profile::new(active, inactive + weights, hotness)),
@@ -400,7 +403,7 @@ impl Specialisation {
         let asked = |profile: &Profile| {
             Purpose::ALL.map(|one| {
                 let is_basic = !one.needs_whole_run() && one.has_weights() == has_outputs;
-                is_basic || profile.requested[one as usize]
+                is_basic && !self.inlines || profile.requested[one as usize]
             })
         };
         Job::start(self, profile, asked).run(options);

@@ -134,7 +134,12 @@ impl Recording {
     #[inline(always)]
     #[track_caller]
     pub(super) fn here() -> Recording {
-        Recording { at: Location::caller() }
+        Recording::at(Location::caller())
+    }
+
+    #[inline(always)]
+    pub(super) fn at(at: Site) -> Recording {
+        Recording { at }
     }
 }
 

@@ -242,16 +242,7 @@ impl Event<'_> {
     /// The operands: as many as the primitive has, one for a φ, two for arguments and outputs of
     /// custom operations, none for other roles.
     pub fn operands(&self) -> impl ExactSizeIterator<Item = Operand> + use<> {
-        let count = match self.step.kind.role {
-            Role::Apply | Role::Guard => self.step.kind.op.arity(),
-            Role::Phi => 1,
-            Role::Argument | Role::Output => 2,
-            Role::ActiveInput | Role::InactiveInput | Role::Constant => 0,
-            Role::Enter | Role::Iterate | Role::Join => 0,
-            Role::State | Role::NamesInput | Role::Opaque => 0,
-        };
-        let step = self.step;
-        (0..count).map(move |number| step.operand(number))
+        self.step.operands()
     }
 
     /// Operand number `number`, which is less than the number of operands.
@@ -293,6 +284,19 @@ impl Step {
         self.payload.as_constant()
     }
 
+    /// The operands, as [`Event::operands`].
+    pub(super) fn operands(self) -> impl ExactSizeIterator<Item = Operand> + use<> {
+        let count = match self.kind.role {
+            Role::Apply | Role::Guard => self.kind.op.arity(),
+            Role::Phi => 1,
+            Role::Argument | Role::Output => 2,
+            Role::ActiveInput | Role::InactiveInput | Role::Constant => 0,
+            Role::Enter | Role::Iterate | Role::Join => 0,
+            Role::State | Role::NamesInput | Role::Opaque => 0,
+        };
+        (0..count).map(move |number| self.operand(number))
+    }
+
     #[inline]
     fn operand(&self, number: usize) -> Operand {
         match (self.kind.form, number) {
@@ -307,7 +311,7 @@ impl Step {
 
     /// The operands of a primitive; those beyond the arity, and those of other steps, are zero.
     #[inline]
-    pub(super) fn operands(&self) -> [Operand; MAX_ARITY] {
+    pub(super) fn padded_operands(&self) -> [Operand; MAX_ARITY] {
         let count = match self.kind.rule {
             Rule::Same | Rule::Scaled | Rule::First if self.kind.form == Form::Events => 1,
             Rule::All => 3,

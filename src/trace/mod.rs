@@ -9,6 +9,7 @@
 //!
 //! Algorithms: [`sweep()`] is the reverse sweep over the tape; [`find_loops`] finds loops in a tape
 //! (`trace_loops`), [`infer_induction`] how their operands depend on the iteration (`induction`);
+//! [`record_gradient`] records the reverse sweep of a function that is called inside (`inline`);
 //! `non_finite` finds the operation that made a NaN or an infinity.
 
 mod apply;
@@ -21,6 +22,7 @@ mod event;
 mod events;
 mod float;
 mod induction;
+mod inline;
 mod long_run;
 pub(crate) mod mark;
 mod non_finite;
@@ -50,6 +52,7 @@ pub(crate) use event::StateWord;
 pub use event::{Event, Operand, Role, Site};
 pub use events::Events;
 pub(crate) use induction::{BodyEvent, OperandRule, infer_induction};
+pub(crate) use inline::{Inlining, inlines_calls, record_gradient};
 pub use long_run::{LongRun, Run};
 pub(crate) use non_finite::{
     Origin, number, operands, operation, origin_of_derivative, origin_of_value,

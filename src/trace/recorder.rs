@@ -13,6 +13,7 @@ use core::panic::Location;
 use super::captures::Captures;
 use super::custom_call::{CustomCall, OutputWord};
 use super::event::{Form, Kind, Step};
+use super::inline::Inlining;
 use super::payload::Payload;
 use super::run::CarriedName;
 use super::stamp::{FOREIGN_STAMP, maker};
@@ -80,6 +81,7 @@ pub(super) struct Back {
     pub(super) has_failed_call: bool,
     /// The number of inputs, which are the first events.
     pub(super) inputs: u32,
+    pub(super) inlining: Inlining,
     pub(super) failure: Option<TraceError>,
 }
 
@@ -295,6 +297,44 @@ fn has_room(at: Site) -> bool {
 #[inline]
 pub(super) fn latest_site() -> Site {
     with_front(|front| front.latest_site())
+}
+
+/// The treatment of recorded functions that the running recording calls.
+pub(super) fn inlining() -> Inlining {
+    with_back(|back| back.inlining)
+}
+
+/// Calls `f` with all recorded functions inlined, and without marks: values computed inside regions
+/// are used outside of them.
+pub(super) fn inlined<T>(f: impl FnOnce() -> T) -> T {
+    /// Restores the state also if `f` panics.
+    struct Before(Inlining, Detail);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            with_back(|back| back.inlining = self.0);
+            with_front(|front| front.cursor.detail.set(self.1));
+        }
+    }
+    let inlining = with_back(|back| core::mem::replace(&mut back.inlining, Inlining::All));
+    let detail = with_front(|front| front.cursor.detail.replace(Detail::Untracked));
+    let _before = Before(inlining, detail);
+    f()
+}
+
+/// The values and steps of the events from that with the tag `first` on; `None` if the recording has
+/// failed, or is too long to have them.
+pub(super) fn events_from(first: u64) -> Option<Vec<(f64, Step)>> {
+    with_front(|front| {
+        with_back(|back| {
+            back.flush(front);
+            let is_whole = back.store.is_whole() && back.failure.is_none();
+            (front.is_recording() && is_whole).then(|| {
+                let (Events { values, steps, .. }, first) = (&back.events, (first & ID) as usize);
+                let latest = values[first..].iter().zip(&steps[first..]);
+                latest.map(|(&value, &step)| (value, step)).collect()
+            })
+        })
+    })
 }
 
 /// Tests whether event number `index` is an input.
@@ -541,6 +581,7 @@ impl Back {
             calls: Vec::new(),
             has_failed_call: false,
             inputs: 0,
+            inlining: Inlining::None,
             failure: None,
         }
     }

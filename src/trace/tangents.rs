@@ -88,7 +88,7 @@ fn tangent_of_step(step: &Step, values: &[f64], tangents: &[f64]) -> f64 {
         Rule::Sum => of(step.first) + of(step.second()),
         Rule::Difference => of(step.first) - of(step.second()),
         _ => {
-            let args = step.operands().map(|operand| dual(operand, values, tangents));
+            let args = step.padded_operands().map(|operand| dual(operand, values, tangents));
             tangent(step.kind.op, args, y)
         }
     }
@@ -147,7 +147,7 @@ fn sweep_step(
             add(step.second(), Dual { value: -g.value, tangent: -g.tangent });
         }
         _ => {
-            let operands = step.operands();
+            let operands = step.padded_operands();
             let x = operands.map(|operand| dual(operand, values, tangents));
             let parts = contributions(step.kind.op, x, y, g);
             for (operand, part) in operands.into_iter().zip(parts).take(step.kind.op.arity()) {

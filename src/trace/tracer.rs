@@ -9,6 +9,7 @@ use core::ops::Range;
 
 use super::custom_call::CustomCall;
 use super::event::Step;
+use super::inline::Inlining;
 use super::payload::Payload;
 use super::recorder::{Back, Cursor, exchange_back, mix, with_back, with_front};
 use super::stamp::next_stamp;
@@ -27,6 +28,7 @@ pub struct Tracer {
     /// The buffers; `None` before the first run, and after one that panicked.
     back: Option<Box<Back>>,
     detail: Detail,
+    inlining: Inlining,
 }
 
 impl fmt::Debug for Tracer {
@@ -76,6 +78,11 @@ impl Tracer {
     /// ```
     pub fn detail(&mut self, detail: Detail) {
         self.detail = detail;
+    }
+
+    /// Sets the treatment of recorded functions that later runs call; by default each call is a node.
+    pub(crate) fn inline(&mut self, inlining: Inlining) {
+        self.inlining = inlining;
     }
 
     /// Runs `f` on `inputs` and returns the tape.
@@ -232,6 +239,7 @@ impl Tracer {
         vars.extend(values.zip(0..).map(|(&value, id)| Var::traced(value, tag(stamp, id))));
         let mut back = self.back.take().unwrap_or_default();
         (back.inputs, back.store, back.failure) = (vars.len() as u32, store, None);
+        back.inlining = self.inlining;
         let session = Session::enter(back, stamp, detail, made);
         let (active, inactive) = vars.split_at(inputs.active.len());
         let var = f(active, inactive);

@@ -14,6 +14,7 @@ pub mod outcomes;
 pub mod programs;
 pub mod random_programs;
 pub mod rolling;
+pub mod series;
 pub mod served;
 pub mod ulp;
 pub mod vector_programs;

@@ -12,6 +12,7 @@ mod checkpoints;
 mod control;
 mod custom_operations;
 mod guards;
+mod higher_order;
 mod limits;
 mod long_loops;
 mod long_runs;
