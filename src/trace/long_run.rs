@@ -102,8 +102,8 @@ impl<'a> LongRun<'a> {
             return Ok(&[]);
         }
         let inputs = active + self.inputs.inactive.len();
-        let mut sweep = WindowedSweep::new(self.first.output, inputs, adjoints);
-        let Extent { first_step, window, .. } = self.first.extent;
+        let Extent { len, first_step, window, .. } = self.first.extent;
+        let mut sweep = WindowedSweep::new(self.first.output, (inputs, len), adjoints);
         if sweep.end() > first_step {
             // The first run has kept these steps.
             let (Events { values, steps, .. }, calls) = self.tracer.recorded();
