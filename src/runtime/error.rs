@@ -118,14 +118,20 @@ impl Error {
     }
 
     /// True if a slice has the wrong length, also one that the function gave to
-    /// [`linalg`](crate::linalg), or a custom operation was called with a wrong number of
-    /// arguments. For an example see [`Error`].
+    /// [`linalg`](crate::linalg), a custom operation was called with a wrong number of arguments or
+    /// has too many outputs, or a function did not write as many outputs as
+    /// [`Outputs::COUNT`](crate::Outputs::COUNT) says. For an example see [`Error`].
     pub fn is_shape(&self) -> bool {
         let is_shape_of_call = |error: &TraceError| {
-            matches!(error, TraceError::Arguments { .. } | TraceError::Shape { .. })
+            matches!(
+                error,
+                TraceError::Arguments { .. }
+                    | TraceError::TooManyOutputs { .. }
+                    | TraceError::Shape { .. }
+            )
         };
         match self.kind() {
-            Kind::Shape { .. } | Kind::Rows { .. } => true,
+            Kind::Shape { .. } | Kind::Rows { .. } | Kind::Failed => true,
             Kind::Trace(error) => is_shape_of_call(error),
             _ => false,
         }
@@ -232,6 +238,8 @@ impl Error {
                 TraceError::ForeignVar { used: site, .. }
                 | TraceError::TooLong { at: site, .. }
                 | TraceError::Arguments { at: site, .. }
+                | TraceError::TooManyOutputs { at: site, .. }
+                | TraceError::TooManyOperations { at: site, .. }
                 | TraceError::Shape { at: site, .. }
                 | TraceError::NotRepeatable { at: site },
             )
