@@ -10,6 +10,7 @@ mod batches;
 mod calls;
 mod checkpoints;
 mod control;
+mod custom_contract;
 mod custom_operations;
 mod guards;
 mod limits;
