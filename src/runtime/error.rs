@@ -38,8 +38,12 @@ pub(super) enum Kind {
     Rows { slice: &'static str, count: usize, found: usize },
     #[error("element {element} of the batch: {error}")]
     Element { element: usize, error: Box<Error> },
-    /// The function has returned an error of its own, which the caller returns.
-    #[error("the function returned an error")]
+    /// A list of elements with errors is empty, which the library never makes.
+    #[error("no element of the batch has an error")]
+    NoElement,
+    /// The function has returned an error of its own, which the caller returns. Otherwise its outputs
+    /// are not one number, as their type says.
+    #[error("the function has not written one number, although its Outputs::COUNT is 1")]
     Failed,
     /// The outputs have another shape than expected; if that is repeated, it is an error.
     #[error(
@@ -251,7 +255,7 @@ impl Error {
                 Refusal::Path(MergeError::Divergent { at }) | Refusal::LongRun { at, .. },
             ) => Some(at.clone()),
             Kind::Shape { .. } | Kind::Rows { .. } | Kind::Element { .. } => None,
-            Kind::Failed | Kind::TooDense { .. } => None,
+            Kind::NoElement | Kind::Failed | Kind::TooDense { .. } => None,
             Kind::NotCompiled(_) | Kind::Unrecorded => None,
         }
     }

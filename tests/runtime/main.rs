@@ -23,6 +23,7 @@ mod non_finite;
 mod outputs;
 mod profiling;
 mod repeatable;
+mod repeated_calls;
 mod second_order;
 #[cfg(feature = "serde")]
 mod serialized;
