@@ -2,16 +2,18 @@
 //! tape, the interpreter and kernels call.
 
 use core::fmt;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A function of several numbers with derivatives by hand.
 ///
-/// [`CustomOperation::new`] makes it callable with [`Var`](crate::Var)s. The methods must depend on
-/// their arguments alone: a kernel calls them again instead of the recorded function. They may run
-/// on any thread. [`GradientCheck::operation`](crate::check::GradientCheck::operation) compares
-/// them with differences.
+/// [`CustomOperation::new`] makes it callable with [`Var`](crate::Var)s, and asks once for the numbers
+/// of inputs, outputs and saved values. The methods must depend on their arguments alone: a kernel
+/// calls them again instead of the recorded function. They may run on any thread. All slices for
+/// results are zero at first.
+/// [`GradientCheck::operation`](crate::check::GradientCheck::operation) compares the derivatives with
+/// differences.
 ///
 /// # Examples
 ///
@@ -93,6 +95,7 @@ pub trait Operation: Send + Sync + 'static {
         let (mut w, mut row) = (vec![0.0; y.len()], vec![0.0; x.len()]);
         for (number, derivative) in out.iter_mut().enumerate() {
             w[number] = 1.0;
+            row.fill(0.0);
             self.vjp(x, y, saved, &w, &mut row);
             w[number] = 0.0;
             *derivative = row.iter().zip(v).map(|(partial, v)| partial * v).sum();
@@ -146,6 +149,13 @@ impl<T: Operation> CustomOperation<T> {
     /// The operation itself.
     pub fn operation(&self) -> &T {
         &self.operation
+    }
+
+    /// The operation with another number.
+    #[cfg(test)]
+    pub(crate) fn with_id(mut self, id: u64) -> Self {
+        self.custom.id = id;
+        self
     }
 
     /// The operation as events and graphs name it.
@@ -226,9 +236,15 @@ pub(crate) struct Point<'a> {
 }
 
 /// A custom operation, identified by its number.
+///
+/// The numbers of inputs, outputs and saved values are those at the beginning: kernels have buffers
+/// for so many.
 #[derive(Clone)]
 pub struct Custom {
-    id: u32,
+    id: u64,
+    inputs: usize,
+    outputs: usize,
+    saved: usize,
     operation: Arc<dyn AnyOperation>,
 }
 
@@ -246,12 +262,14 @@ impl PartialEq for Custom {
 
 impl Custom {
     fn new(operation: Arc<dyn AnyOperation>) -> Custom {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
-        Custom { id: NEXT.fetch_add(1, Ordering::Relaxed), operation }
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let (inputs, outputs) = (operation.inputs(), operation.outputs());
+        let (saved, id) = (operation.saved(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Custom { id, inputs, outputs, saved, operation }
     }
 
     /// The number of the operation in this process.
-    pub(crate) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
@@ -262,17 +280,17 @@ impl Custom {
 
     /// The number of inputs.
     pub fn inputs(&self) -> usize {
-        self.operation.inputs()
+        self.inputs
     }
 
     /// The number of outputs.
     pub fn outputs(&self) -> usize {
-        self.operation.outputs()
+        self.outputs
     }
 
     /// The number of values that derivatives need besides inputs and outputs.
     pub fn saved(&self) -> usize {
-        self.operation.saved()
+        self.saved
     }
 
     /// Tests whether there are second derivatives.
@@ -353,23 +371,33 @@ impl CustomPart {
     }
 
     fn run_or_panic(&self, inputs: &[f64], outputs: &mut [f64]) -> bool {
-        let operation = &*self.custom.operation;
-        let (count, values) = (operation.inputs(), operation.outputs());
-        if self.part == Part::Outputs {
-            let (y, saved) = outputs.split_at_mut(values);
-            return operation.eval(inputs, y, saved);
-        }
-        let (point, others) = inputs.split_at(self.point());
-        let (x, computed) = point.split_at(count);
-        let (y, saved) = computed.split_at(values);
-        let at = Point { x, y, saved };
+        let custom = &self.custom;
+        let operation = &*custom.operation;
+        outputs.fill(0.0);
+        let (x, rest) = inputs.split_at(custom.inputs);
+        let point = || {
+            let (y, rest) = rest.split_at(custom.outputs);
+            let (saved, others) = rest.split_at(custom.saved);
+            (Point { x, y, saved }, others)
+        };
         match self.part {
-            Part::Jvp => operation.jvp(at, others, outputs),
+            Part::Outputs => {
+                let (y, saved) = outputs.split_at_mut(custom.outputs);
+                return operation.eval(x, y, saved);
+            }
+            Part::Vjp => {
+                let (at, w) = point();
+                operation.vjp(at, w, outputs);
+            }
+            Part::Jvp => {
+                let (at, v) = point();
+                operation.jvp(at, v, outputs);
+            }
             Part::VjpTangent => {
-                let (w, v) = others.split_at(values);
+                let (at, others) = point();
+                let (w, v) = others.split_at(custom.outputs);
                 operation.vjp_tangent(at, w, v, outputs);
             }
-            Part::Vjp | Part::Outputs => operation.vjp(at, others, outputs),
         }
         true
     }

@@ -119,7 +119,7 @@ impl Code {
             // SAFETY: `flow` compiled the function (contract of `Generated`).
             // From each of its entries it reads and writes only inside these
             // buffers, whose sizes have been checked, and it does not unwind.
-            // The pages live as long as `self._memory`.
+            // The pages live as long as `self._pages`.
             let word = unsafe {
                 function(
                     active.as_ptr(),

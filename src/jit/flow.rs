@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use super::Lanes;
 use super::lower::{Lowered, Lowering};
-use super::plan::{Next, Plan};
+use super::plan::{Next, Plan, Step};
 use super::schedule::Test;
 use crate::ssa::{Node, Region};
 
@@ -145,6 +145,12 @@ pub(super) fn lower(
         flow.lowering.pointers.clear();
         flow.is_cold = block.is_cold;
         for &step in &block.steps {
+            if let Step::Compute(node) = step
+                && flow.lowering.graph.is_custom_call(node)
+            {
+                // An operation sees no inputs that the function does not call it with.
+                flow.stop_if_failed();
+            }
             flow.lowering.step(step);
         }
         flow.finish(&block.next);

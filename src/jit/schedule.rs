@@ -146,9 +146,18 @@ fn basic_block(
         _ => None,
     });
     let straight = &data.items[start..region.map_or(data.items.len(), |(_, index)| index)];
+    let mut unchecked = Vec::new();
     for item in straight {
         match *item {
-            Item::Guard { condition, expect } => order.await_guard(condition, expect),
+            Item::Guard { condition, expect } => {
+                order.await_guard(condition, expect);
+                unchecked.push(condition);
+            }
+            // Custom operations are called only where the program calls them, behind its guards.
+            Item::Node(node) if graph.is_custom_call(node) => {
+                unchecked.drain(..).for_each(|condition| order.demand(condition));
+                order.demand(node);
+            }
             // Accesses to the sums come later, so fills stay in order.
             Item::Fill(array) => order.fill(array),
             Item::Accumulate(access, node) => {

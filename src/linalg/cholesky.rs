@@ -6,7 +6,7 @@
 
 use super::buffer::with_zeros;
 use super::product::{Operand, add_product};
-use super::shape::{entries, is_expected, lower_triangle, nan};
+use super::shape::{entries, is_expected, lower_triangle, nan, nan_of_shape};
 use super::table::Table;
 use super::triangular::{
     divide_by_lower, divide_by_upper, dot, halve, length, pack_symmetric, row, unpack,
@@ -50,7 +50,7 @@ pub struct NotPositiveDefinite;
 #[track_caller]
 pub fn cholesky(a: &[Var], n: usize) -> Result<Vec<Var>, NotPositiveDefinite> {
     if !is_expected("length of `a` of `linalg::cholesky`", a.len(), entries([n, n])) {
-        return Ok(nan(entries([n, n])));
+        return Ok(nan_of_shape(entries([n, n])));
     }
     if n == 0 {
         return Ok(nan(0));

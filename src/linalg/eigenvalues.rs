@@ -9,7 +9,7 @@ use nalgebra::{DMatrix, SymmetricEigen};
 
 use super::buffer::with_zeros;
 use super::product::{Operand, add_product};
-use super::shape::{entries, is_expected, lower_triangle, nan};
+use super::shape::{entries, is_expected, lower_triangle, nan_of_shape};
 use super::table::Table;
 use super::triangular::{length, pack_symmetric, row, unpack_symmetric};
 use crate::custom::Operation;
@@ -48,7 +48,7 @@ pub fn symmetric_eigenvalues(a: &[Var], n: usize) -> Vec<Var> {
     if !is_expected("length of `a` of `linalg::symmetric_eigenvalues`", a.len(), entries([n, n]))
         || n == 0
     {
-        return nan(n);
+        return nan_of_shape(n);
     }
     static EIGENVALUES: Table<Eigenvalues> = Table::new();
     let Ok(values) = EIGENVALUES.get(Eigenvalues { n }).call(&lower_triangle(a, n));

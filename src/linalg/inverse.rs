@@ -6,7 +6,7 @@
 use super::buffer::with_zeros;
 use super::lu::{self, Singular};
 use super::product::{Operand, add_product};
-use super::shape::{entries, is_expected, nan};
+use super::shape::{entries, is_expected, nan, nan_of_shape};
 use super::table::Table;
 use crate::custom::Operation;
 use crate::trace::Var;
@@ -33,7 +33,7 @@ use crate::trace::Var;
 #[track_caller]
 pub fn inverse(a: &[Var], n: usize) -> Result<Vec<Var>, Singular> {
     if !is_expected("length of `a` of `linalg::inverse`", a.len(), entries([n, n])) {
-        return Ok(nan(entries([n, n])));
+        return Ok(nan_of_shape(entries([n, n])));
     }
     if n == 0 {
         return Ok(nan(0));

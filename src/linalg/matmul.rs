@@ -4,7 +4,7 @@ use core::convert::Infallible;
 
 use super::product::{Operand, add_product};
 use super::shape;
-use super::shape::{entries, is_expected, nan};
+use super::shape::{entries, is_expected, nan_of_shape};
 use super::table::Table;
 use super::vectors::matvec;
 use crate::custom::Operation;
@@ -39,7 +39,7 @@ pub fn matmul(a: &[Var], a_shape: [usize; 2], b: &[Var], b_shape: [usize; 2]) ->
         || !is_expected("length of `b` of `linalg::matmul`", b.len(), entries(b_shape))
         || !is_expected("number of rows of `b` of `linalg::matmul`", b_rows, inner)
     {
-        return nan(entries([rows, columns]));
+        return nan_of_shape(entries([rows, columns]));
     }
     if rows.saturating_mul(inner).saturating_mul(columns) > MAX_PRIMITIVES {
         static PRODUCTS: Table<Product> = Table::new();

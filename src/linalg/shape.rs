@@ -23,6 +23,13 @@ pub(super) fn nan(count: usize) -> Vec<Var> {
     vec![Var::from(f64::NAN); count]
 }
 
+/// The results of a call with a wrong shape, which says that there are `count`: that may be any
+/// number, so that there are fewer.
+pub(super) fn nan_of_shape(count: usize) -> Vec<Var> {
+    const MAX_RESULTS: usize = 1 << 16;
+    nan(count.min(MAX_RESULTS))
+}
+
 /// The transpose of a row-major matrix with so many columns.
 pub(super) fn transposed(a: &[Var], columns: usize) -> Vec<Var> {
     (0..columns).flat_map(|column| a.iter().skip(column).step_by(columns).copied()).collect()

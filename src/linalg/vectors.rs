@@ -1,6 +1,6 @@
 //! Products of vectors and matrices as sums of primitives.
 
-use super::shape::{entries, is_expected, nan};
+use super::shape::{entries, is_expected, nan, nan_of_shape};
 use crate::trace::Var;
 
 /// The scalar product Σ aᵢbᵢ of two slices of one length, added up from the first term to the last.
@@ -95,7 +95,7 @@ pub fn matvec(a: &[Var], shape: [usize; 2], x: &[Var]) -> Vec<Var> {
     if !is_expected("length of `a` of `linalg::matvec`", a.len(), entries(shape))
         || !is_expected("length of `x` of `linalg::matvec`", x.len(), columns)
     {
-        return nan(rows);
+        return nan_of_shape(rows);
     }
     let mut products = Vec::with_capacity(rows);
     for row in 0..rows {

@@ -36,7 +36,7 @@ enum Task {
 }
 
 /// The graph of `tree`, which calls `customs`, by their numbers. Every walked block has an end.
-pub(super) fn emit(tree: &Tree, customs: &HashMap<u32, Custom>) -> Graph {
+pub(super) fn emit(tree: &Tree, customs: &HashMap<u64, Custom>) -> Graph {
     let graph = Appender::new(Graph::without_nodes(tree.active, tree.inactive));
     let mut tasks = vec![Task::Fill(tree.root(), graph.root(), None)];
     let mut emitter = Emitter {
@@ -76,7 +76,7 @@ pub(super) struct Emitter<'a> {
     nodes: Vec<Option<Node>>,
     pub(super) loops: Loops,
     places: HashMap<Site, PlaceId>,
-    customs: &'a HashMap<u32, Custom>,
+    customs: &'a HashMap<u64, Custom>,
     /// The calls of custom operations, by their last arguments.
     calls: HashMap<Value, Node>,
 }

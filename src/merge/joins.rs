@@ -8,7 +8,7 @@ use super::walk::{Mismatch, Walk, Walked, pad, unmerge};
 use super::{UnmergedReason, place};
 use crate::op::Op;
 use crate::ssa::Place;
-use crate::trace::{Event, Operand, Role, Trace};
+use crate::trace::{Operand, Role, Trace};
 
 impl Walk<'_> {
     pub(super) fn join(&mut self, trace: &Trace<'_>) -> Walked {
@@ -55,7 +55,7 @@ impl Walk<'_> {
                 self.known.push(None);
                 continue;
             }
-            let (operand, site) = (phi_operand(&event), event.site());
+            let (operand, site) = (event.operand(0), event.site());
             let value = match operand {
                 Operand::Constant(value) => self.tree.constant(value.to_bits()),
                 Operand::Event(_) => {
@@ -184,8 +184,4 @@ impl Walk<'_> {
         }
         tail
     }
-}
-
-fn phi_operand(event: &Event<'_>) -> Operand {
-    event.operand(0)
 }

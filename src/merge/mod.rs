@@ -246,7 +246,7 @@ pub struct MergedTraces {
     /// True if a trace was rejected because the tree would be too large.
     full: bool,
     /// The custom operations that are called, by their numbers.
-    customs: HashMap<u32, Custom>,
+    customs: HashMap<u64, Custom>,
     buffers: WalkBuffers,
     statistics: BranchStatistics,
 }

@@ -12,7 +12,7 @@
 //! - [`program`]: straight-line programs from live-ins to the coefficients of affine maps
 //! - `evaluate`: evaluation of programs, and their reverse sweep
 //!
-//! The three routines:
+//! The routines of closed forms:
 //!
 //! - `affine_power`: affine recurrences of 1 to 6 states; `compute` evaluates them
 //!   - `powering`: binary powering of an affine map, and its reverse sweep
@@ -22,8 +22,8 @@
 //! - `moments`: the coefficients of these polynomials from data in a call
 //! - `text`: the text form
 //!
-//! Kernels and the interpreter call [`Routine::run`] with the live-ins of a loop. It does not
-//! allocate. `run_inlined` is for callers that are compiled with hardware FMA; without, the results
+//! Kernels and the interpreter call [`Routine::run`] with the live-ins of a loop, or the arguments of a
+//! custom operation. Routines of closed forms do not allocate. `run_inlined` is for callers that are compiled with hardware FMA; without, the results
 //! are the same, but `mul_add` is slow.
 
 pub mod acceptance;

@@ -79,6 +79,12 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// The sparsity pattern over all paths has too many entries.
+    #[error("the sparsity pattern of all paths has more than {limit} entries")]
+    TooDense {
+        /// The largest number of entries.
+        limit: usize,
+    },
     /// A kernel for a second derivative calls an operation that has none.
     #[error("the operation `{operation}` has no second derivatives (Operation::vjp_tangent)")]
     NoSecondDerivative {

@@ -144,7 +144,7 @@ macro_rules! batches {
                         Ok(output) => output.write(&mut outputs),
                         Err(error) => failure.set(Some(error)),
                     }
-                    outputs.numbers.first().copied()
+                    outputs.single()
                 };
                 let mut errors = Vec::new();
                 self.core().call_batch(f, (batch, range), purpose, results, |element, error| {

@@ -57,17 +57,16 @@ pub enum ElementCause<E> {
 
 impl From<BatchError<Infallible>> for Error {
     fn from(error: BatchError<Infallible>) -> Self {
-        let first = match error {
+        let errors = match error {
             BatchError::Shape(error) => return error,
-            BatchError::Elements(errors) => errors.into_iter().next(),
+            BatchError::Elements(errors) => errors,
         };
-        match first {
-            Some(ElementError { element, cause: ElementCause::Call(error) }) => {
-                Kind::Element { element, error: Box::new(error) }.into()
+        errors.into_iter().next().map_or(Kind::NoElement.into(), |first| match first.cause {
+            ElementCause::Call(error) => {
+                Kind::Element { element: first.element, error: Box::new(error) }.into()
             }
-            Some(ElementError { cause: ElementCause::Function(never), .. }) => match never {},
-            None => Kind::Failed.into(),
-        }
+            ElementCause::Function(never) => match never {},
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
 use super::function::{Function, NoOutput, Request, Scalar, Weighted, always, read};
-use super::kernel_call::{Served, run_kernel};
+use super::kernel_call::{Repetition, Served, run_kernel};
 use super::lengths::OtherLengths;
 use super::outputs::{OutputShape, OutputWriter};
 use super::profile::{ExitReason, KernelExit};
@@ -23,6 +23,9 @@ use crate::trace::{
 };
 
 type Specialisations = SmallVec<[Arc<Specialisation>; 2]>;
+
+/// The exits of the kernels that a call has tried, with the shapes of their outputs.
+type KernelExits<'a> = SmallVec<[(&'a OutputShape, KernelExit); 2]>;
 
 /// All of a recorded function but the function itself.
 pub(super) struct Core {
@@ -150,7 +153,9 @@ impl Core {
         if request.purpose == Purpose::Hessian {
             Error::check_length("Hessian", active * active, results.len())?;
         } else if request.purpose.has_reverse_sweep() {
-            Error::check_length("gradient", active, results.len())?;
+            let is_product = request.purpose.has_direction();
+            let name = if is_product { "product" } else { "gradient" };
+            Error::check_length(name, active, results.len())?;
         }
         check_direction(inputs, request)?;
         let request = self.with_inlining(request);
@@ -193,8 +198,8 @@ impl Core {
     ) -> Result<OutputShape, Error> {
         check_direction(inputs, request)?;
         let request = self.with_inlining(request);
-        let (mut exit, mut expected) = (None, None::<(u64, &OutputShape)>);
         let specialisations = self.specialisations.load();
+        let (mut exits, mut expected) = (KernelExits::new(), None::<(u64, &OutputShape)>);
         for specialisation in with_lengths(&specialisations, inputs) {
             if specialisation.inlines != request.inlines {
                 continue;
@@ -204,7 +209,7 @@ impl Core {
             let f = Weighted::new(&f, shape, self.created_at);
             match self.try_kernel(&f, specialisation, inputs, request, results) {
                 Attempt::Served(result) => return result.map(|_| shape.clone()),
-                Attempt::Exit(kernel_exit) => exit = Some(kernel_exit),
+                Attempt::Exit(exit) => exits.push((shape, exit)),
                 Attempt::NoKernel => {}
             }
             let calls = specialisation.calls();
@@ -221,7 +226,8 @@ impl Core {
             let to = results.of_shape(inputs, request, &shape)?;
             let function = Weighted::new(&f, &shape, self.created_at);
             let key = Key { inputs, outputs: Some(&shape), inlines: request.inlines };
-            match self.call_tape(&function, key, request, exit.take(), to) {
+            let exit = exits.iter().find(|(of, _)| **of == shape).map(|&(_, exit)| exit);
+            match self.call_tape(&function, key, request, exit, to) {
                 Err(error) if error.is_other_outputs() && !is_repeated => {
                     shape = function.shape();
                 }
@@ -257,12 +263,10 @@ impl Core {
         request: Request<'_>,
         results: &mut [f64],
     ) -> Attempt {
-        match run_kernel(specialisation, inputs, request, results) {
-            Some(Ok(Served { value, call, time: None })) if !self.options.audit.includes(call) => {
-                Attempt::Served(Ok(value))
-            }
-            Some(Ok(served)) => {
-                let served = (specialisation, served);
+        match run_kernel(specialisation, inputs, request, self.options.audit, results) {
+            Some(Ok(Served { value, repetition: None })) => Attempt::Served(Ok(value)),
+            Some(Ok(Served { value, repetition: Some(repetition) })) => {
+                let served = (specialisation, value, repetition);
                 Attempt::Served(self.repeat(f, served, inputs, request, results))
             }
             Some(Err(exit)) => {
@@ -355,50 +359,63 @@ impl Core {
 
     /// Repeats a kernel call on the tape. An audited run is compared with the recorded paths; for
     /// another one the times of kernel and tape are noted. The tape's answer is the result: it is
-    /// right also if the kernel is not.
+    /// right also if the kernel is not. On an error the results are as before the call.
     #[cold]
     #[inline(never)]
     pub(super) fn repeat(
         &self,
         f: &impl Function,
-        (specialisation, served): (&Specialisation, Served),
+        (specialisation, by_kernel, repetition): (&Specialisation, f64, Box<Repetition>),
         inputs: Inputs<'_>,
         request: Request<'_>,
         results: &mut [f64],
     ) -> Result<f64, Error> {
-        let is_audited = self.options.audit.includes(served.call);
+        let Repetition { call, time, before, sparse_before } = *repetition;
+        let is_audited = self.options.audit.includes(call);
         let detail = if is_audited { Detail::Marks } else { Detail::Untracked };
         let request = request.in_specialisation(specialisation);
         let sparse = |request: Request<'_>| {
             request.sparse.map_or(Vec::new(), |sparse| sparse.matrix.borrow().values().to_vec())
         };
-        let by_kernel = [results.to_vec(), sparse(request)].concat();
+        let results_by_kernel = [results.to_vec(), sparse(request)].concat();
         let mut unknown = None;
         let start = Instant::now();
-        let value =
+        let on_tape =
             self.on_tape(f, inputs, request, detail, results, |Recorded { run, inputs }| {
                 let installed = specialisation.kernel(request.purpose);
                 let Some(installed) = installed.as_deref() else { return };
-                match (run, served.time) {
+                match (run, time) {
                     // A long run is not kept to be compared.
                     (Run::Whole(trace), _) if is_audited && !trace.has_failed_call => {
                         let version = installed.graph_version;
                         unknown = specialisation.audit((trace, inputs), version, &self.options);
-                        if self.options.is_timed() && self.options.audit.is_rare(served.call) {
+                        if self.options.is_timed() && self.options.audit.is_rare(call) {
                             installed.time_calls();
                         }
                     }
                     (_, Some(time)) if !is_audited => installed.add_times(time, start.elapsed()),
                     _ => {}
                 }
-            })?;
+            });
+        let value = match on_tape {
+            Ok(value) => value,
+            // The kernel has no such limit.
+            Err(error) if error.is_too_long() => return Ok(by_kernel),
+            Err(error) => {
+                results.copy_from_slice(&before);
+                if let (Some(sparse), Some(before)) = (request.sparse, sparse_before) {
+                    sparse.matrix.replace(before);
+                }
+                return Err(error);
+            }
+        };
         // The kernel served the same inputs along another path: something else has changed. Near a
         // guard rounding may decide, too, but then the results hardly differ.
         if let Some(side_exit) = unknown {
             let by_tape = [results.to_vec(), sparse(request)].concat();
-            let results = by_tape.iter().zip(&by_kernel).map(|(tape, kernel)| (*tape, *kernel));
-            if request.purpose.has_value() && differ(value, served.value)
-                || results.into_iter().any(|(tape, kernel)| differ(tape, kernel))
+            let mut results = by_tape.iter().zip(&results_by_kernel);
+            if request.purpose.has_value() && differ(value, by_kernel)
+                || results.any(|(&tape, &kernel)| differ(tape, kernel))
             {
                 specialisation.refuse_divergent(side_exit.at);
             }

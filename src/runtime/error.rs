@@ -38,8 +38,12 @@ pub(super) enum Kind {
     Rows { slice: &'static str, count: usize, found: usize },
     #[error("element {element} of the batch: {error}")]
     Element { element: usize, error: Box<Error> },
-    /// The function has returned an error of its own, which the caller returns.
-    #[error("the function returned an error")]
+    /// A list of elements with errors is empty, which the library never makes.
+    #[error("no element of the batch has an error")]
+    NoElement,
+    /// The function has returned an error of its own, which the caller returns. Otherwise its outputs
+    /// are not one number, as their type says.
+    #[error("the function has not written one number, although its Outputs::COUNT is 1")]
     Failed,
     /// The outputs have another shape than expected; if that is repeated, it is an error.
     #[error(
@@ -118,14 +122,20 @@ impl Error {
     }
 
     /// True if a slice has the wrong length, also one that the function gave to
-    /// [`linalg`](crate::linalg), or a custom operation was called with a wrong number of
-    /// arguments. For an example see [`Error`].
+    /// [`linalg`](crate::linalg), a custom operation was called with a wrong number of arguments or
+    /// has too many outputs, or a function did not write as many outputs as
+    /// [`Outputs::COUNT`](crate::Outputs::COUNT) says. For an example see [`Error`].
     pub fn is_shape(&self) -> bool {
         let is_shape_of_call = |error: &TraceError| {
-            matches!(error, TraceError::Arguments { .. } | TraceError::Shape { .. })
+            matches!(
+                error,
+                TraceError::Arguments { .. }
+                    | TraceError::TooManyOutputs { .. }
+                    | TraceError::Shape { .. }
+            )
         };
         match self.kind() {
-            Kind::Shape { .. } | Kind::Rows { .. } => true,
+            Kind::Shape { .. } | Kind::Rows { .. } | Kind::Failed => true,
             Kind::Trace(error) => is_shape_of_call(error),
             _ => false,
         }
@@ -233,6 +243,8 @@ impl Error {
                 TraceError::ForeignVar { used: site, .. }
                 | TraceError::TooLong { at: site, .. }
                 | TraceError::Arguments { at: site, .. }
+                | TraceError::TooManyOutputs { at: site, .. }
+                | TraceError::TooManyOperations { at: site, .. }
                 | TraceError::Shape { at: site, .. }
                 | TraceError::NotRepeatable { at: site },
             )
@@ -244,7 +256,7 @@ impl Error {
                 Refusal::Path(MergeError::Divergent { at }) | Refusal::LongRun { at, .. },
             ) => Some(at.clone()),
             Kind::Shape { .. } | Kind::Rows { .. } | Kind::Element { .. } => None,
-            Kind::Failed | Kind::TooDense { .. } => None,
+            Kind::NoElement | Kind::Failed | Kind::TooDense { .. } => None,
             Kind::NotCompiled(_) | Kind::Unrecorded => None,
         }
     }

@@ -104,14 +104,19 @@ pub(super) fn read(
 ) -> Result<f64, Error> {
     match run {
         Run::Whole(trace) => function.read_whole(trace, request, (adjoints, tangents), results),
-        Run::Long(run) if request.purpose.needs_whole_run() => {
-            Err(Kind::Trace(TraceError::TooLong { limit: whole, at: run.beyond() }).into())
-        }
+        Run::Long(run) if request.purpose.needs_whole_run() => Err(too_long(whole, run)),
         Run::Long(run) => {
             let value = function.read_long(run, request, adjoints, results);
             Ok(value.map_err(Kind::Trace)?)
         }
     }
+}
+
+/// The error of a long run that ought to be whole; `limit` is [`Limits::trace_events`].
+///
+/// [`Limits::trace_events`]: crate::Limits::trace_events
+pub(super) fn too_long(limit: usize, run: &LongRun<'_>) -> Error {
+    Kind::Trace(TraceError::TooLong { limit, name: "trace_events", at: run.beyond() }).into()
 }
 
 /// An error if `trace` calls an operation without second derivatives.

@@ -163,22 +163,17 @@ impl Installed {
         self.plan.set(Plan::Timed(TIMED_CALLS));
     }
 
-    /// Counts a call that it served. Returns its number, from 1.
+    /// Counts so many calls that it served.
     #[inline]
-    pub(super) fn served(&self) -> u64 {
-        self.served_calls(1)
+    pub(super) fn served(&self, count: usize) {
+        self.calls.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// Counts that many calls that it served. Returns the number of the last one.
+    /// The number of the latest call that it served, from 1.
     #[inline]
-    pub(super) fn served_calls(&self, count: usize) -> u64 {
-        let calls = self.calls.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
-        calls.saturating_sub(self.old_calls.load(Ordering::Relaxed))
-    }
-
-    /// The number of the latest call that it served.
     pub(super) fn latest_call(&self) -> u64 {
-        self.served_calls(0)
+        let calls = self.calls.load(Ordering::Relaxed);
+        calls.saturating_sub(self.old_calls.load(Ordering::Relaxed))
     }
 
     /// Tests whether calls try it without taking its time.
@@ -224,10 +219,8 @@ impl Installed {
 
     /// The share of calls in which it had no result.
     fn exit_share(&self) -> f64 {
-        let calls = self.calls.load(Ordering::Relaxed);
-        let served = calls.saturating_sub(self.old_calls.load(Ordering::Relaxed));
         let exits = f64::from(self.exits.load(Ordering::Relaxed));
-        exits / (exits + served as f64).max(1.0)
+        exits / (exits + self.latest_call() as f64).max(1.0)
     }
 }
 
@@ -248,15 +241,14 @@ mod tests {
     /// Serves `count` calls, `exits` of them with an exit. Returns how many tried the kernel.
     fn calls(installed: &Installed, count: u64, exits: u64) -> u64 {
         let tried = (0..count).filter(|_| installed.dispatch() != Dispatch::Tape);
-        tried.map(|i| if i < exits { installed.exit() } else { _ = installed.served() }).count()
-            as u64
+        tried.map(|i| if i < exits { installed.exit() } else { installed.served(1) }).count() as u64
     }
 
     /// Times calls by the kernel and on the tape, in microseconds.
     fn time(installed: &Installed, kernel: u64, tape: u64) {
         installed.time_calls();
         while installed.dispatch() == Dispatch::Timed {
-            installed.served();
+            installed.served(1);
             installed.add_times(Duration::from_micros(kernel), Duration::from_micros(tape));
         }
     }

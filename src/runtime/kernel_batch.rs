@@ -8,7 +8,7 @@ use super::core::{Core, Key, find};
 use super::error::Error;
 use super::function::{Request, Scalar};
 use super::installed::Installed;
-use super::kernel_call::Served;
+use super::kernel_call::Repetition;
 use super::kernel_rows::run_rows;
 use super::profile::KernelExit;
 use super::specialisation::Specialisation;
@@ -132,22 +132,23 @@ impl Core {
         let Some(installed) = installed.as_ref().filter(|one| one.is_in_use()) else {
             return (0, None);
         };
-        // An audited call is the last one in the row.
+        // An audited call is the last one in the row. Calls of other threads may get the same numbers.
         let before = installed.latest_call();
         let most = (audit.next_after(before) - before).min(MOST_IN_ROW as u64) as usize;
         let range = range.start..range.end.min(range.start + most);
+        let (call, last) = (before + range.len() as u64, range.end - 1);
+        let repetition = audit.includes(call).then(|| {
+            let repetition = Repetition::new(call, part.purpose.into(), part.gradient(last));
+            (repetition, part.value(last))
+        });
         let (served, exit) = run_rows(installed, part, range.clone());
-        let last = installed.served_calls(served);
+        installed.served(served);
         let sharing = part.batch.sharing();
         if installed.batches.count(sharing, served) {
             self.make_batch_code(installed, sharing);
         }
-        // Calls of other threads may have taken numbers meanwhile.
-        let mut call = audit.next_after(last - served as u64);
-        while call <= last {
-            let element = range.start + served - 1 - (last - call) as usize;
-            self.audit_element(f, (specialisation, call), part, element, fail);
-            call = audit.next_after(call);
+        if let Some(repetition) = repetition.filter(|_| served == range.len()) {
+            self.audit_element(f, (specialisation, repetition), part, last, fail);
         }
         let exit = exit.map(|reason| {
             installed.exit();
@@ -170,21 +171,23 @@ impl Core {
         let _ = workers::run(move || installed.batches.make(sharing));
     }
 
-    /// Repeats the call for `element`, kernel call number `call`, on the tape.
+    /// Repeats the call for `element`, whose value was `before`, on the tape.
     fn audit_element<F: Fn(&[Var], &[Var]) -> Option<Var>>(
         &self,
         f: &Scalar<F>,
-        (specialisation, call): (&Specialisation, u64),
+        (specialisation, (repetition, before)): (&Specialisation, (Box<Repetition>, f64)),
         part: &mut Part<'_, '_>,
         element: usize,
         fail: &mut impl FnMut(usize, Error),
     ) {
         let (inputs, request) = (part.batch.inputs(element), Request::from(part.purpose));
-        let value = part.value(element);
-        let served = (specialisation, Served { value, call, time: None });
+        let served = (specialisation, part.value(element), repetition);
         match self.repeat(f, served, inputs, request, part.gradient(element)) {
             Ok(value) => part.set_value(element, value),
-            Err(error) => fail(element, error),
+            Err(error) => {
+                part.set_value(element, before);
+                fail(element, error);
+            }
         }
     }
 }

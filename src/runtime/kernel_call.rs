@@ -10,7 +10,8 @@ use super::profile::{ExitReason, KernelExit};
 use super::specialisation::Specialisation;
 use crate::diff::Directions;
 use crate::jit::{Kernel, RunError};
-use crate::pipeline::{Purpose, Runs};
+use crate::pipeline::{Audit, Purpose, Runs};
+use crate::sparse::SparseMatrix;
 use crate::trace::Inputs;
 
 /// The buffers of one kernel call.
@@ -46,31 +47,59 @@ pub(super) fn with_buffers<T>(run: impl FnOnce(&mut Buffers) -> T) -> T {
 /// A call that a kernel served.
 pub(super) struct Served {
     pub(super) value: f64,
+    /// If the tape repeats the call.
+    pub(super) repetition: Option<Box<Repetition>>,
+}
+
+/// A kernel call that the tape repeats.
+pub(super) struct Repetition {
     /// The number of the call.
     pub(super) call: u64,
     /// Its time, if it was taken.
     pub(super) time: Option<Duration>,
+    /// The results before the call.
+    pub(super) before: Vec<f64>,
+    pub(super) sparse_before: Option<SparseMatrix>,
 }
 
-/// Runs the kernel, unless there is none or it backs off. Writes to `results` on success only.
+impl Repetition {
+    /// That of call number `call`, before it writes results.
+    #[cold]
+    pub(super) fn new(call: u64, request: Request<'_>, results: &[f64]) -> Box<Self> {
+        let sparse_before = request.sparse.map(|sparse| sparse.matrix.borrow().clone());
+        Box::new(Repetition { call, time: None, before: results.to_vec(), sparse_before })
+    }
+}
+
+/// Runs the kernel, unless there is none or it backs off. Writes to `results` on success only. A call
+/// that is timed or in the `audit` is to be repeated.
 pub(super) fn run_kernel(
     specialisation: &Specialisation,
     inputs: Inputs<'_>,
     request: Request<'_>,
+    audit: Audit,
     results: &mut [f64],
 ) -> Option<Result<Served, KernelExit>> {
     let installed = specialisation.kernel(request.purpose);
     let installed = installed.as_deref()?;
-    let start = match installed.dispatch() {
-        Dispatch::Kernel => None,
-        Dispatch::Timed => Some(Instant::now()),
+    let is_timed = match installed.dispatch() {
+        Dispatch::Kernel => false,
+        Dispatch::Timed => true,
         Dispatch::Tape => return None,
     };
+    // Calls of other threads may get this number, too.
+    let call = installed.latest_call() + 1;
+    let is_repeated = is_timed || audit.includes(call);
+    let mut repetition = is_repeated.then(|| Repetition::new(call, request, results));
+    let start = is_timed.then(Instant::now);
     let request = request.in_specialisation(specialisation);
     let result = match run(installed, inputs, request, results) {
         Ok(value) => {
-            let time = start.map(|start| start.elapsed());
-            Ok(Served { value, call: installed.served(), time })
+            if let Some(repetition) = &mut repetition {
+                repetition.time = start.map(|start| start.elapsed());
+            }
+            installed.served(1);
+            Ok(Served { value, repetition })
         }
         Err(reason) => {
             installed.exit();

@@ -5,13 +5,14 @@ use core::fmt;
 
 use super::core::Core;
 use super::error::{Error, Kind};
+use super::function::too_long;
 use super::outputs::{Output, OutputWriter, Outputs};
 use super::recorded::{Recorded, RecordedWith};
 use super::vector::answer;
 use crate::ssa::Place;
 use crate::trace::{
-    Inputs, Origin, Role, Run, Trace, TraceError, Var, number, operands, operation,
-    origin_of_derivative, origin_of_value,
+    Inputs, Origin, Role, Run, Trace, Var, number, operands, operation, origin_of_derivative,
+    origin_of_value,
 };
 
 /// A result of a call that is not finite, and its origin. It is displayed as a sentence.
@@ -296,10 +297,7 @@ impl Core {
         self.on_whole_tape(function, inputs, |run| match run {
             Run::Whole(_) if is_failed.get() => Err(Kind::Failed.into()),
             Run::Whole(trace) => Ok(find(trace, &outputs.borrow().numbers)),
-            Run::Long(run) => {
-                let limit = self.options().limits.trace_events;
-                Err(Kind::Trace(TraceError::TooLong { limit, at: run.beyond() }).into())
-            }
+            Run::Long(run) => Err(too_long(self.options().limits.trace_events, run)),
         })
     }
 }

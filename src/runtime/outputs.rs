@@ -117,7 +117,7 @@ pub trait Outputs {
     /// The same with `f64` in place of [`Var`].
     type Values;
 
-    /// The number of outputs, if that is known for the type.
+    /// The number of outputs, if that is known for the type: `write` writes so many.
     const COUNT: Option<usize> = None;
 
     /// Writes the numbers in order, and the lengths of vectors.
@@ -247,6 +247,14 @@ impl OutputWriter {
     /// another call.
     pub fn length(&mut self, length: usize) {
         self.lengths.push(length);
+    }
+
+    /// The only number; `None` if there are none, or several.
+    pub(super) fn single(&self) -> Option<Var> {
+        match self.numbers[..] {
+            [number] => Some(number),
+            _ => None,
+        }
     }
 
     pub(super) fn clear(&mut self) {

@@ -60,10 +60,8 @@ impl KnownPattern {
     /// Adds the entries of all paths of `graph`, before a kernel that is made from it is used. If
     /// there is no kernel yet, the kind of products may change.
     pub(super) fn add_graph(&self, graph: &Graph, is_first: bool) -> Result<(), Refusal> {
-        let pattern = pattern_of_graph(graph, self.wanted, MAX_STEPS).map_err(|TooDense| {
-            let limit = TooDense::LIMIT;
-            Refusal::TooManyToCompile { size: limit + 1, limit }
-        })?;
+        let pattern = pattern_of_graph(graph, self.wanted, MAX_STEPS)
+            .map_err(|TooDense| Refusal::TooDense { limit: TooDense::LIMIT })?;
         let _runs = self.lock();
         self.add(pattern, is_first);
         Ok(())
@@ -119,4 +117,25 @@ pub(super) fn of_single_run(trace: &Trace<'_>, wanted: Wanted) -> Result<Arc<Com
 
 fn too_dense(TooDense: TooDense) -> Error {
     Kind::TooDense { limit: TooDense::LIMIT }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::{ArrayData, Item, parse};
+
+    #[test]
+    fn a_pattern_with_too_many_entries_is_refused() {
+        for (inputs, is_refused) in [(100, false), (20_000, true)] {
+            let text = format!("graph active {inputs} inactive 0\nb0:\n  return v0\n");
+            let mut graph = parse(&text).unwrap_or_default();
+            // The pattern of a step that is not known to it has all entries.
+            let array = graph.arrays.push(ArrayData::Sums(vec![]));
+            let root = graph.root();
+            graph.blocks[root].items.push(Item::Fill(array));
+            let refused = Err(Refusal::TooDense { limit: TooDense::LIMIT });
+            let expected = if is_refused { refused } else { Ok(()) };
+            assert_eq!(KnownPattern::new(Wanted::Hessian).add_graph(&graph, true), expected);
+        }
+    }
 }

@@ -32,6 +32,12 @@ pub(super) fn answer<T, E>(
     }
 }
 
+/// Multiplies `derivatives` by a weight; by zero they become zero, also infinite ones, as in a sweep.
+pub(super) fn scale(derivatives: &mut [f64], weight: f64) {
+    let scaled = |x: f64| if weight == 0.0 { 0.0 } else { x * weight };
+    derivatives.iter_mut().for_each(|x| *x = scaled(*x));
+}
+
 macro_rules! any_outputs {
     ($name:ident<F>, ($($args:ty),*), ($($data:ident: $type:ty)?)) => {
         /// The outputs and their derivatives. All return the results themselves, or the error that
@@ -288,7 +294,7 @@ macro_rules! any_outputs {
                         Ok(output) => output.write(&mut outputs),
                         Err(error) => failure.set(Some(error)),
                     }
-                    outputs.numbers.first().copied()
+                    outputs.single()
                 };
                 #[allow(unused_mut, unused_assignments)]
                 let mut inputs = Inputs { active: x, inactive: &[] };
@@ -386,7 +392,7 @@ macro_rules! any_outputs {
                 let mut results = results;
                 let gradient = results.slice(x.len())?;
                 Ok(self.call_one(x $(, $data)?, Purpose::Gradient, gradient)?.map(|_| {
-                    gradient.iter_mut().for_each(|partial| *partial *= w[0]);
+                    scale(gradient, w[0]);
                 }))
             }
         }

@@ -25,7 +25,8 @@ pub(super) const NONE: Value = 0;
 /// The first operand of an input; the second one is its number.
 const INPUT: u32 = u32::MAX;
 
-/// The largest number of entries of a pattern, and of numbers in sets: a gigabyte.
+/// The largest number of entries of a pattern, and of numbers in sets. While products are found, an
+/// entry takes 64 bytes, so that such a pattern takes 8 gigabytes; sets take half a gigabyte.
 pub(super) const MAX_ENTRIES: usize = 1 << 27;
 
 /// The pattern has more entries than there may be, or takes as much memory.

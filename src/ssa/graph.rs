@@ -407,6 +407,11 @@ impl Graph {
         place.and_then(|place| self.places.get(place))
     }
 
+    /// Tests whether `node` calls a custom operation.
+    pub(crate) fn is_custom_call(&self, node: Node) -> bool {
+        matches!(self.nodes[node].def, Def::Call(_)) && self.custom_part(node).is_some()
+    }
+
     /// The part of a custom operation that `node`, a call or one of its results, computes.
     pub(crate) fn custom_part(&self, node: Node) -> Option<&CustomPart> {
         match self.nodes[node].def {

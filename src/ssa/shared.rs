@@ -18,7 +18,8 @@ pub(crate) struct SharedParts {
 }
 
 /// The parts of `graph` if `is_common` tells the inputs that are the same in all runs. `None` if no
-/// step before the first branch depends on these alone. Steps in regions stay in the rest.
+/// step before the first branch depends on these alone. Steps in regions stay in the rest, and so do
+/// custom operations.
 pub(crate) fn split_shared(graph: &Graph, is_common: impl Fn(u32) -> bool) -> Option<SharedParts> {
     let (inputs, root) = (graph.active + graph.inactive, graph.root());
     let mut shared = Graph::new(graph.active, graph.inactive);
@@ -36,7 +37,8 @@ pub(crate) fn split_shared(graph: &Graph, is_common: impl Fn(u32) -> bool) -> Op
         let Some(args) = args.collect::<Option<SmallVec<[Node; 4]>>>() else { continue };
         copies[node] = match graph.nodes[node].def {
             Def::Apply(op, _) => Some(shared.push_apply(root, op, &args, None)),
-            Def::Call(call) => {
+            // Custom operations are called behind the guards, which are in the rest.
+            Def::Call(call) if !graph.is_custom_call(node) => {
                 let routine = graph.calls[call].routine.clone();
                 Some(shared.push_call(root, routine, args.to_vec(), None))
             }

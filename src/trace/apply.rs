@@ -20,7 +20,7 @@ impl Var {
             (Op::Powi, _) => a.powi(b.value as i32),
             // `Same` compares bits, which user code does only by reading a number out.
             (Op::Same, _) => Var::constant(eval(op, [a.value, b.value, 0.0])),
-            // The value operand: the tape has no custom derivatives.
+            // The value operand; for custom derivatives see `Var::with_derivative`.
             (Op::Attach, _) => a,
             (_, 1) => a.apply1(op),
             (_, 2) => a.apply2(op, b),

@@ -27,27 +27,30 @@ pub struct CustomCall {
 /// The operation and the number of an output, as one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutputWord {
-    pub(crate) operation: u32,
+    pub(crate) operation: u64,
     pub(crate) number: u32,
 }
 
 impl OutputWord {
-    /// The bits of the number of the output; all of it has less than 53.
+    /// The bits of the number of the output; all of it has 53, so that it is exact.
     const NUMBER_BITS: u32 = 20;
 
     pub(crate) fn encode(self) -> f64 {
-        (u64::from(self.operation) << Self::NUMBER_BITS | u64::from(self.number)) as f64
+        (self.operation << Self::NUMBER_BITS | u64::from(self.number)) as f64
     }
 
     pub(crate) fn decode(word: f64) -> OutputWord {
         let word = word as u64;
         let number = word as u32 & ((1 << Self::NUMBER_BITS) - 1);
-        OutputWord { operation: (word >> Self::NUMBER_BITS) as u32, number }
+        OutputWord { operation: word >> Self::NUMBER_BITS, number }
     }
 }
 
 /// The largest number of outputs of an operation.
-pub(crate) const MAX_OUTPUTS: usize = 1 << OutputWord::NUMBER_BITS;
+const MAX_OUTPUTS: usize = 1 << OutputWord::NUMBER_BITS;
+
+/// The largest number that identifies an operation.
+const MAX_OPERATION: u64 = (1 << (f64::MANTISSA_DIGITS - OutputWord::NUMBER_BITS)) - 1;
 
 impl CustomCall {
     /// The contributions of the outputs, with these adjoints, to the adjoints of the arguments.
@@ -114,11 +117,16 @@ impl CustomCall {
             arguments.iter_mut().zip(&product).for_each(|(to, part)| to.tangent += part);
         }
         if values_of.iter().any(|&weight| weight != 0.0) {
+            product.fill(0.0);
             self.custom.vjp(at, &values_of, &mut product);
             arguments.iter_mut().zip(&product).for_each(|(to, part)| to.value += part);
             let direction = &tangents[self.arguments()];
-            self.custom.vjp_tangent(at, &values_of, direction, &mut product);
-            arguments.iter_mut().zip(&product).for_each(|(to, part)| to.tangent += part);
+            // As a weight of zero, a tangent of zero is not propagated.
+            if direction.iter().any(|&tangent| tangent != 0.0) {
+                product.fill(0.0);
+                self.custom.vjp_tangent(at, &values_of, direction, &mut product);
+                arguments.iter_mut().zip(&product).for_each(|(to, part)| to.tangent += part);
+            }
         }
     }
 }
@@ -155,10 +163,22 @@ impl<T: Operation> CustomOperation<T> {
     /// Records a call at `at` that has computed `y` and the values `saved`. Returns the outputs.
     pub(crate) fn record(&self, x: &[Var], y: &[f64], saved: Vec<f64>, at: Site) -> Vec<Var> {
         let custom = self.custom();
-        if x.len() != custom.inputs() || y.len() > MAX_OUTPUTS {
-            let (found, expected) = (x.len(), custom.inputs());
-            recorder::fail(TraceError::Arguments { found, expected, at });
+        let (found, expected) = (x.len(), custom.inputs());
+        let error = if found != expected {
+            Some(TraceError::Arguments { found, expected, at })
+        } else if y.len() > MAX_OUTPUTS {
+            Some(TraceError::TooManyOutputs { found: y.len(), limit: MAX_OUTPUTS, at })
+        } else if custom.id() > MAX_OPERATION {
+            Some(TraceError::TooManyOperations { limit: MAX_OPERATION, at })
+        } else {
+            None
+        };
+        if let Some(error) = error {
+            recorder::fail(error);
             return vec![Var::constant(f64::NAN); y.len()];
+        }
+        if y.is_empty() {
+            return Vec::new();
         }
         let tag = match x.iter().all(|x| x.is_constant()) {
             true => None,
@@ -200,11 +220,58 @@ impl Var {
 
 #[cfg(test)]
 mod tests {
+    use core::convert::Infallible;
+
+    use super::super::{Inputs, Tracer};
     use super::*;
+
+    struct Copy;
+
+    impl Operation for Copy {
+        type Error = Infallible;
+
+        fn inputs(&self) -> usize {
+            1
+        }
+
+        fn outputs(&self) -> usize {
+            1
+        }
+
+        fn eval(&self, x: &[f64], y: &mut [f64], _: &mut [f64]) -> Result<(), Infallible> {
+            y[0] = x[0];
+            Ok(())
+        }
+
+        fn vjp(&self, _: &[f64], _: &[f64], _: &[f64], w: &[f64], out: &mut [f64]) {
+            out[0] = w[0];
+        }
+    }
+
+    #[test]
+    fn an_operation_whose_number_takes_too_many_bits_is_not_called() {
+        let inputs = Inputs { active: &[1.0], inactive: &[] };
+        let at = Location::caller();
+        for (id, is_called) in [(MAX_OPERATION, true), (MAX_OPERATION + 1, false)] {
+            let operation = CustomOperation::new(Copy).with_id(id);
+            let mut tracer = Tracer::default();
+            let run = |x: &[Var], _: &[Var]| match operation.call(x) {
+                Ok(y) => y[0],
+                Err(never) => match never {},
+            };
+            match tracer.run(run, inputs, 10, at) {
+                Ok(trace) => assert!(is_called && trace.calls[0].custom.id() == id),
+                Err(error) => {
+                    let is_expected = matches!(error, TraceError::TooManyOperations { .. });
+                    assert!(is_expected && !is_called, "{error}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn words_keep_operation_and_number() {
-        for (operation, number) in [(1, 0), (u32::MAX, (1 << 20) - 1), (7, 3)] {
+        for (operation, number) in [(1, 0), (MAX_OPERATION, (1 << 20) - 1), (1 << 32, 3)] {
             let word = OutputWord { operation, number };
             assert_eq!(OutputWord::decode(word.encode()), word);
         }

@@ -19,10 +19,12 @@ pub enum TraceError {
         made: Option<Site>,
     },
     /// The run recorded more events than the limit allows.
-    #[error("the run recorded more than {limit} events (Limits::call_events); reached at {at}")]
+    #[error("the run recorded more than {limit} events (Limits::{name}); reached at {at}")]
     TooLong {
         /// The limit that was reached.
         limit: usize,
+        /// Its name in [`Limits`](crate::Limits).
+        name: &'static str,
         /// The operation that did not fit.
         at: Site,
     },
@@ -33,6 +35,24 @@ pub enum TraceError {
         found: usize,
         /// The number of inputs.
         expected: usize,
+        /// The call.
+        at: Site,
+    },
+    /// A custom operation, or a recorded function called like one, has too many outputs.
+    #[error("an operation of {found} outputs was called at {at}; {limit} is the largest number")]
+    TooManyOutputs {
+        /// The number of outputs.
+        found: usize,
+        /// The largest number.
+        limit: usize,
+        /// The call.
+        at: Site,
+    },
+    /// A custom operation was called that was made after too many others.
+    #[error("an operation was called at {at} that was made after {limit} others in this process")]
+    TooManyOperations {
+        /// The largest number of operations that can be called.
+        limit: u64,
         /// The call.
         at: Site,
     },

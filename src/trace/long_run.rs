@@ -1,9 +1,10 @@
 //! Long runs: gradients of runs that are too long to be kept whole.
 //!
 //! The reverse sweep needs all values, and the steps in reverse order. Only the steps of one window
-//! are kept at a time: the function runs again for each window, from the last to the first. So an
-//! event takes 16 bytes, for its value and its adjoint. The sums are those of one sweep over all
-//! events, in the same order.
+//! are kept at a time, and the calls of custom operations with their saved values: the function runs
+//! again for each window, from the last to the first. So an event outside of the window takes 16
+//! bytes, for its value and its adjoint. The sums are those of one sweep over all events, in the same
+//! order.
 
 use core::fmt;
 use core::ops::Range;
@@ -102,8 +103,8 @@ impl<'a> LongRun<'a> {
             return Ok(&[]);
         }
         let inputs = active + self.inputs.inactive.len();
-        let mut sweep = WindowedSweep::new(self.first.output, inputs, adjoints);
-        let Extent { first_step, window, .. } = self.first.extent;
+        let Extent { len, first_step, window, .. } = self.first.extent;
+        let mut sweep = WindowedSweep::new(self.first.output, (inputs, len), adjoints);
         if sweep.end() > first_step {
             // The first run has kept these steps.
             let (Events { values, steps, .. }, calls) = self.tracer.recorded();
@@ -140,5 +141,71 @@ impl fmt::Debug for LongRun<'_> {
         let mut fields = f.debug_struct("LongRun");
         fields.field("value", &self.value()).field("events", &self.events());
         fields.field("beyond", &self.beyond).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::convert::Infallible;
+    use core::panic::Location;
+
+    use super::*;
+    use crate::custom::{CustomOperation, Operation};
+    use crate::trace::RunLimits;
+
+    /// The sine, with its slope saved.
+    struct Sine;
+
+    impl Operation for Sine {
+        type Error = Infallible;
+
+        fn inputs(&self) -> usize {
+            1
+        }
+
+        fn outputs(&self) -> usize {
+            1
+        }
+
+        fn saved(&self) -> usize {
+            1
+        }
+
+        fn eval(&self, x: &[f64], y: &mut [f64], saved: &mut [f64]) -> Result<(), Infallible> {
+            (y[0], saved[0]) = x[0].sin_cos();
+            Ok(())
+        }
+
+        fn vjp(&self, _: &[f64], _: &[f64], saved: &[f64], w: &[f64], out: &mut [f64]) {
+            out[0] = w[0] * saved[0];
+        }
+    }
+
+    #[test]
+    fn calls_are_kept_in_one_window_only() {
+        let operation = CustomOperation::new(Sine);
+        let f = |x: &[Var], _: &[Var]| {
+            (0..1000).fold(x[0], |y, _| match operation.call(&[y]) {
+                Ok(y) => y[0],
+                Err(never) => match never {},
+            })
+        };
+        let inputs = Inputs { active: &[1.0], inactive: &[] };
+        for has_reverse_sweep in [false, true] {
+            let mut tracer = Tracer::default();
+            let limits = RunLimits { whole: 200, call: 10_000, has_reverse_sweep };
+            let run = tracer.run_within(f, inputs, limits, Location::caller());
+            let Ok(Run::Long(mut run)) = run else { unreachable!("2000 events") };
+            let kept = run.tracer.recorded().1.len();
+            assert!(if has_reverse_sweep { kept <= 101 } else { kept == 0 }, "{kept}");
+            if has_reverse_sweep {
+                let mut adjoints = Adjoints::default();
+                let expected =
+                    (0..1000).fold((1.0f64, 1.0), |(y, slope), _| (y.sin(), slope * y.cos()));
+                let found = run.sweep(&f, &mut adjoints).map(|gradient| gradient[0]);
+                assert!(found.is_ok_and(|found| (found - expected.1).abs() < 1e-12));
+                assert!(run.tracer.recorded().1.len() <= 101);
+            }
+        }
     }
 }

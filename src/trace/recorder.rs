@@ -75,7 +75,7 @@ pub(super) struct Back {
     pub(super) states: Vec<(u32, CarriedName)>,
     /// The live-in values of regions.
     pub(super) captures: Captures,
-    /// The calls of custom operations, in order.
+    /// The calls of custom operations whose steps are kept, in order.
     pub(super) calls: Vec<CustomCall>,
     /// A custom operation has returned an error.
     pub(super) has_failed_call: bool,
@@ -227,10 +227,12 @@ pub(super) fn record_call(
                 return FOREIGN;
             }
             let signature = &front.cursor.signature;
-            signature.set(mix(signature.get(), u64::from(operation)));
+            signature.set(mix(signature.get(), operation));
             let first = last + 1;
             let first_output = (first & ID) as usize;
-            back.calls.push(CustomCall { custom: custom.clone(), first_output, saved });
+            if back.store.keeps_steps(first_output..first_output + y.len()) {
+                back.calls.push(CustomCall { custom: custom.clone(), first_output, saved });
+            }
             first
         })
     })
@@ -533,12 +535,16 @@ impl Front<'_> {
         let failure = back.failure.or_else(|| back.store.keep_less(&mut back.events, at).err());
         if let Some(failure) = failure {
             self.fail(back, failure);
-        } else if self.cursor.detail.get() == Detail::Captures {
+            return false;
+        }
+        // Their steps are dropped.
+        back.calls.clear();
+        if self.cursor.detail.get() == Detail::Captures {
             // A long run is not merged. Its events are the same without captures.
             self.cursor.detail.set(Detail::Marks);
             back.captures.clear();
         }
-        failure.is_none()
+        true
     }
 
     /// Tests whether all operands belong to this recording. If not, the run fails.

@@ -96,6 +96,16 @@ impl Store {
         matches!(self.kept, Kept::Whole)
     }
 
+    /// Tests whether the steps of some of these events are kept: the latest ones, or any in a
+    /// repeated run.
+    pub(super) fn keeps_steps(&self, events: Range<usize>) -> bool {
+        match &self.kept {
+            Kept::Whole | Kept::Latest(_) => true,
+            Kept::Count => false,
+            Kept::Window(window) => events.start < window.end && window.start < events.end,
+        }
+    }
+
     /// The number of events, and of those that are kept.
     pub(super) fn extent(&self) -> Extent {
         let first_step = match &self.kept {
@@ -126,7 +136,7 @@ impl Store {
         let limit = self.limits.call;
         let most = self.inputs + limit;
         if self.len >= most {
-            return Err(TraceError::TooLong { limit, at });
+            return Err(TraceError::TooLong { limit, name: "call_events", at });
         }
         self.beyond.get_or_insert(at);
         if self.limits.has_reverse_sweep {

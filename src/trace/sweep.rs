@@ -1,6 +1,6 @@
 //! The reverse sweep over the tape: the baseline gradient, and the fallback where no kernel serves.
 
-use core::mem;
+use core::{iter, mem};
 
 use super::event::{Kind, Rule, Step};
 use super::{CustomCall, Events, Operand, Trace};
@@ -44,19 +44,7 @@ pub(crate) fn sweep_from<'a>(
     output: Operand,
     adjoints: &'a mut Adjoints,
 ) -> &'a [f64] {
-    let inputs = trace.active + trace.inactive;
-    adjoints.begin(inputs, trace.events.len());
-    let adjoints = &mut adjoints.values;
-    if let Operand::Event(output) = output
-        && trace.active > 0
-    {
-        let end = trace.events.len().min(output as usize + 1);
-        adjoints[end - 1] = 1.0;
-        let Events { values, steps, .. } = trace.events;
-        let steps = &steps[inputs.min(end)..end];
-        propagate_through(values, steps, trace.calls, (&mut *adjoints, end));
-    }
-    &adjoints[..trace.active]
+    sweep_from_sum(trace, iter::once(output), adjoints)
 }
 
 /// The derivatives of the sum of `outputs`, operands of `trace`, with respect to the active inputs: as
@@ -69,20 +57,19 @@ pub(crate) fn sweep_from_sum<'a>(
     let inputs = trace.active + trace.inactive;
     adjoints.begin(inputs, trace.events.len());
     let adjoints = &mut adjoints.values;
-    let mut length = 0;
+    let mut end = 0;
     for output in outputs {
-        if let Operand::Event(output) = output {
-            length = length.max(output as usize + 1);
-            adjoints[output as usize] += 1.0;
+        if let Operand::Event(output) = output
+            && let Some(adjoint) = adjoints.get_mut(output as usize)
+        {
+            end = end.max(output as usize + 1);
+            *adjoint += 1.0;
         }
     }
-    if length > 0 {
-        let (steps, adjoints) =
-            (&trace.events.steps[inputs.min(length)..length], &mut adjoints[..length]);
-        let adjoint = mem::take(&mut adjoints[length - 1]);
-        if let Some((input, adjoint)) = propagate(&trace.events.values, steps, adjoints, adjoint) {
-            adjoints[input] = adjoint;
-        }
+    if trace.active > 0 && end > 0 {
+        let Events { values, steps, .. } = trace.events;
+        let steps = &steps[inputs.min(end)..end];
+        propagate_through(values, steps, trace.calls, (&mut *adjoints, end));
     }
     &adjoints[..trace.active]
 }
@@ -97,13 +84,18 @@ pub(super) struct WindowedSweep<'a> {
 }
 
 impl<'a> WindowedSweep<'a> {
-    /// The sweep from this output down to the inputs.
-    pub(super) fn new(output: Operand, inputs: usize, adjoints: &'a mut Adjoints) -> Self {
+    /// The sweep from this output of a run of `length` events down to the inputs.
+    pub(super) fn new(
+        output: Operand,
+        (inputs, length): (usize, usize),
+        adjoints: &'a mut Adjoints,
+    ) -> Self {
         let end = match output {
             Operand::Event(output) => output as usize + 1,
             Operand::Constant(_) => 0,
         };
-        adjoints.begin(inputs, inputs.max(end));
+        // All of them: the output may be followed by others of the same call.
+        adjoints.begin(inputs, length);
         // Until the sweep is finished.
         adjoints.nonzero = adjoints.values.len();
         if let Some(output) = end.checked_sub(1) {

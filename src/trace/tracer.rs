@@ -185,7 +185,8 @@ impl Tracer {
     ) -> Result<Finished, TraceError> {
         let count = inputs.active.len().saturating_add(inputs.inactive.len());
         if count > MAX_EVENTS {
-            return Err(TraceError::TooLong { limit: MAX_EVENTS, at: made });
+            let (limit, name) = (MAX_EVENTS, "call_events");
+            return Err(TraceError::TooLong { limit, name, at: made });
         }
         let is_untracked = self.detail == Detail::Untracked;
         let back = self.back();

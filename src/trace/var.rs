@@ -596,7 +596,7 @@ mod tests {
         let (one, two) = (FUNCTIONS.iter().map(|f| f.1), FUNCTIONS_OF_TWO.iter().map(|f| f.1));
         let recorded: Vec<Op> = OTHERS.into_iter().chain(one).chain(two).collect();
         for op in Op::ALL {
-            // Only closed forms attach partials, and densities are partial derivatives.
+            // `with_derivative` attaches partials, and densities are partial derivatives.
             let is_recorded = !matches!(op, Op::Attach | Op::GammaDensity | Op::BetaDensity);
             assert!(!is_recorded || recorded.contains(op), "no method records {op}");
         }

@@ -41,6 +41,27 @@ fn a_wrong_shape_is_an_error_at_the_call() {
 }
 
 #[test]
+fn a_shape_beyond_all_memory_is_an_error() {
+    type Function = fn(&[Var]) -> usize;
+    let functions: &[Function] = &[
+        |x| linalg::matvec(x, [1 << 40, 2], x).len(),
+        |x| linalg::matmul(x, [1 << 40, 2], x, [2, 1 << 40]).len(),
+        |x| linalg::cholesky(x, 1 << 30).unwrap().len(),
+        |x| linalg::cholesky_solve(x, x, 1 << 40).len(),
+        #[cfg(feature = "linalg")]
+        |x| linalg::solve(x, x, 1 << 40).unwrap().len(),
+        #[cfg(feature = "linalg")]
+        |x| linalg::inverse(x, 1 << 30).unwrap().len(),
+        #[cfg(feature = "linalg")]
+        |x| linalg::symmetric_eigenvalues(x, 1 << 40).len(),
+    ];
+    for function in functions {
+        let f = Tape::record(|x: &[Var]| x[0] * function(x) as f64);
+        assert!(f.grad(&[1.0; 9]).unwrap_err().is_shape());
+    }
+}
+
+#[test]
 fn calls_outside_of_a_recording_compute_numbers() {
     let [a, b, c] = [2.0, 3.0, f64::NAN].map(Var::from);
     assert_eq!(linalg::dot(&[a, b], &[b, b]).value(), 15.0);

@@ -210,6 +210,8 @@ fn errors_of_calls_name_the_element_and_the_place() {
     assert!(error.to_string().starts_with("element 1 of the batch: the run recorded more than 20"));
     let none: Result<(), BatchError<Infallible>> = f.eval_batch_into(&[10.0], 1, &mut values[..1]);
     none.unwrap();
+    let empty = Error::from(BatchError::Elements(vec![]));
+    assert_eq!(empty.to_string(), "no element of the batch has an error");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod batches;
 mod calls;
 mod checkpoints;
 mod control;
+mod custom_contract;
 mod custom_operations;
 mod guards;
 mod higher_order;
@@ -23,6 +24,7 @@ mod non_finite;
 mod outputs;
 mod profiling;
 mod repeatable;
+mod repeated_calls;
 mod second_order;
 #[cfg(feature = "serde")]
 mod serialized;

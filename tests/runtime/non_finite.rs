@@ -139,6 +139,7 @@ fn a_long_run_is_an_error() {
     let f = Tape::builder().limits(limits).record(|x: &[Var]| (0..20).fold(x[0], |y, _| y.ln()));
     let error = f.find_non_finite(&[5.0]).unwrap_err();
     assert!(error.is_too_long() && error.place().is_some());
+    assert!(error.to_string().contains("Limits::trace_events"), "{error}");
 }
 
 /// The logarithm of the second argument, with the first one ignored.

@@ -4,7 +4,7 @@
 use core::cell::Cell;
 
 use phigrad::internals::Random;
-use phigrad::{Limits, Numerics, Purpose, Tape, Var, traced};
+use phigrad::{Limits, Numerics, OutputReader, OutputWriter, Outputs, Purpose, Tape, Var, traced};
 
 use crate::common::random_programs::Recipe;
 use crate::common::served::{NUMERICS, manual};
@@ -350,4 +350,66 @@ fn paths_without_outputs_are_guarded() {
         }
         f.compile().unwrap();
     }
+}
+
+#[test]
+fn an_exit_counts_for_the_kernel_of_the_same_shape() {
+    let f = manual(Numerics::Real).record(|x: &[Var]| {
+        if x[0] > 0.0 {
+            // Many paths, so that the graph of this shape has had many versions.
+            let bits = (0..3).map(|bit| if x[1] > f64::from(bit) { x[0].sin() } else { x[0] });
+            return vec![bits.sum::<Var>(), x[1]];
+        }
+        vec![if x[1] > 0.0 { x[1] * x[1] } else { x[0] * x[1] }]
+    });
+    f.eval(&[-1.0, 1.0]).unwrap();
+    for t in [-0.5, 0.5, 1.5, 2.5] {
+        f.eval(&[1.0, t]).unwrap();
+    }
+    f.compile().unwrap();
+    assert_eq!(f.eval(&[-1.0, -2.0]).unwrap(), [2.0]);
+    let exit = f.report().last_side_exit.unwrap();
+    assert_eq!((exit.at.line, exit.held), (line!() - 9, false));
+    assert_eq!(f.report().fallbacks, 2);
+}
+
+/// One number by its type, which is written so often.
+struct Miscounted(Vec<Var>);
+
+impl Outputs for Miscounted {
+    type Values = f64;
+
+    const COUNT: Option<usize> = Some(1);
+
+    fn write(self, to: &mut OutputWriter) {
+        self.0.into_iter().for_each(|number| to.number(number));
+    }
+
+    fn read(from: &mut OutputReader<'_, f64>) -> f64 {
+        from.number()
+    }
+
+    fn read_vars(from: &mut OutputReader<'_, Var>) -> Self {
+        Miscounted(vec![from.number()])
+    }
+}
+
+#[test]
+fn outputs_that_write_another_number_than_their_type_says_are_an_error() {
+    for count in [0, 2] {
+        let f = Tape::record(|x: &[Var]| Miscounted(vec![x[0]; count]));
+        for error in [f.eval(&[1.0]).unwrap_err(), f.vjp(&[1.0], &[1.0]).unwrap_err()] {
+            assert!(error.is_shape(), "{error}");
+            assert!(error.to_string().contains("Outputs::COUNT"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_slice_of_a_wrong_length_has_its_name() {
+    let f = Tape::record(|x: &[Var]| x[0] * x[0]);
+    let name = |error: phigrad::Error| error.to_string().split(" has").next().unwrap().to_owned();
+    assert_eq!(name(f.grad_into(&[1.0], &mut []).unwrap_err()), "the gradient");
+    assert_eq!(name(f.hvp_into(&[1.0], &[1.0], &mut []).unwrap_err()), "the product");
+    assert_eq!(name(f.vjp_into(&[1.0], &[1.0], &mut []).unwrap_err()), "the product");
 }

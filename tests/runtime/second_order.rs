@@ -173,7 +173,8 @@ fn lengths_are_checked_and_long_calls_are_refused() {
     assert!(f.hessian(&[]).unwrap().is_empty());
     let limits = limits(|limits: &mut Limits| limits.trace_events = 5);
     let f = Tape::builder().limits(limits).record(rosenbrock);
-    assert!(f.hvp(&x, &[1.0; 3]).unwrap_err().is_too_long());
+    let error = f.hvp(&x, &[1.0; 3]).unwrap_err();
+    assert!(error.is_too_long() && error.to_string().contains("Limits::trace_events"), "{error}");
     assert_eq!(f.grad(&x).unwrap(), Tape::record(rosenbrock).grad(&x).unwrap());
     assert!(matches!(f.report().refusals[..], [Refusal::LongRun { .. }]));
 }

@@ -28,7 +28,9 @@ fn recording_errors_have_the_place() {
     let line = line!() + 1;
     match trace_error(|x| x.sin().cos().exp(), 2) {
         // The limit counts the operations, not the inputs.
-        TraceError::TooLong { limit, at } => assert_eq!((limit, at.line()), (2, line)),
+        TraceError::TooLong { limit, name, at } => {
+            assert_eq!((limit, name, at.line()), (2, "call_events", line));
+        }
         error => panic!("{error}"),
     }
     let mut kept = None;
@@ -57,6 +59,45 @@ fn a_wrong_number_of_arguments_is_an_error_with_the_place() {
         }
         error => panic!("{error}"),
     }
+}
+
+#[test]
+fn too_many_outputs_are_an_error_with_the_place() {
+    struct Copies(usize);
+
+    impl Operation for Copies {
+        type Error = Infallible;
+
+        fn inputs(&self) -> usize {
+            1
+        }
+
+        fn outputs(&self) -> usize {
+            self.0
+        }
+
+        fn eval(&self, x: &[f64], y: &mut [f64], _: &mut [f64]) -> Result<(), Infallible> {
+            y.fill(x[0]);
+            Ok(())
+        }
+
+        fn vjp(&self, _: &[f64], _: &[f64], _: &[f64], w: &[f64], out: &mut [f64]) {
+            out[0] = w.iter().sum();
+        }
+    }
+
+    let call = |x: Var, count: usize| {
+        let Ok(y) = CustomOperation::new(Copies(count)).call(&[x]);
+        y[0]
+    };
+    let line = line!() - 3;
+    match trace_error(|x| call(x, (1 << 20) + 1), 10) {
+        TraceError::TooManyOutputs { found, limit, at } => {
+            assert_eq!((found, limit, at.line()), ((1 << 20) + 1, 1 << 20, line));
+        }
+        error => panic!("{error}"),
+    }
+    assert!(matches!(trace_error(|x| call(x, 1 << 20), 10), TraceError::TooLong { .. }));
 }
 
 #[test]
@@ -231,7 +272,7 @@ fn a_loop_with_too_many_saved_values_is_not_compiled() {
 fn every_refusal_has_its_message() {
     let reason = || "the reason".to_owned();
     let at = Place::new("model.rs", 3, 5);
-    let refusals: [(Refusal, &str); 10] = [
+    let refusals: [(Refusal, &str); 11] = [
         (Refusal::Path(MergeError::Divergent { at }), "model.rs:3:5"),
         (Refusal::Path(MergeError::TooManyPaths { limit: 7 }), "more than 7 paths (Limits::paths)"),
         (Refusal::Path(MergeError::TooManyNodes { limit: 7 }), "more than 7 steps (Limits::nodes)"),
@@ -248,11 +289,14 @@ fn every_refusal_has_its_message() {
             "no thread could be started to compile on: the reason",
         ),
         (Refusal::TooManyLengths { limit: 7 }, "more than 7 lengths of input"),
+        (Refusal::TooDense { limit: 7 }, "sparsity pattern of all paths has more than 7 entries"),
     ];
     for (refusal, part) in refusals {
         assert!(refusal.to_string().contains(part), "{refusal}");
         assert_eq!(refusal, refusal.clone());
     }
+    let many = TraceError::TooManyOperations { limit: 7, at: Location::caller() };
+    assert!(many.to_string().contains("after 7 others"), "{many}");
     let errors: [&dyn Error; 2] = [&RunError::SideExit, &RunError::Shape];
     assert!(errors.iter().all(|error| error.to_string().starts_with("the ")));
 }

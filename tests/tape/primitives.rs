@@ -53,7 +53,7 @@ fn ordinary(op: Op, random: &mut Random) -> [f64; 3] {
     })
 }
 
-/// The primitives that a tape records: only closed forms attach partials.
+/// The primitives of one value: attached partials have tests of their own.
 fn recorded() -> impl Iterator<Item = Op> {
     Op::ALL.iter().copied().filter(|&op| op != Op::Attach)
 }
