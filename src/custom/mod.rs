@@ -1,6 +1,7 @@
 //! Operations of the user's own: functions of several numbers with derivatives by hand, which the
 //! tape, the interpreter and kernels call.
 
+use core::cell::Cell;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -300,18 +301,35 @@ impl Custom {
 
     /// The vector-Jacobian product.
     pub(crate) fn vjp(&self, at: Point<'_>, w: &[f64], out: &mut [f64]) {
-        self.operation.vjp(at, w, out);
+        with_caller(false, || self.operation.vjp(at, w, out));
     }
 
     /// The Jacobian-vector product.
     pub(crate) fn jvp(&self, at: Point<'_>, v: &[f64], out: &mut [f64]) {
-        self.operation.jvp(at, v, out);
+        with_caller(false, || self.operation.jvp(at, v, out));
     }
 
     /// The derivative of the vector-Jacobian product along `v`.
     pub(crate) fn vjp_tangent(&self, at: Point<'_>, w: &[f64], v: &[f64], out: &mut [f64]) {
-        self.operation.vjp_tangent(at, w, v, out);
+        with_caller(false, || self.operation.vjp_tangent(at, w, v, out));
     }
+}
+
+thread_local! {
+    static IS_CALLED_BY_KERNEL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Tests whether the operation that is running has been called by a kernel.
+pub(crate) fn is_called_by_kernel() -> bool {
+    IS_CALLED_BY_KERNEL.get()
+}
+
+/// Calls `run`, a function of an operation, for a kernel or for the tape.
+fn with_caller<T>(is_kernel: bool, run: impl FnOnce() -> T) -> T {
+    let before = IS_CALLED_BY_KERNEL.replace(is_kernel);
+    let result = run();
+    IS_CALLED_BY_KERNEL.set(before);
+    result
 }
 
 /// A function that belongs to a custom operation, as graphs call it.
@@ -367,7 +385,8 @@ impl CustomPart {
     pub(crate) fn run(&self, inputs: &[f64], results: &mut [f64]) {
         let Some((accepted, outputs)) = results.split_first_mut() else { return };
         let run = AssertUnwindSafe(|| self.run_or_panic(inputs, outputs));
-        *accepted = if catch_unwind(run).unwrap_or(false) { 1.0 } else { 0.0 };
+        let has_outputs = with_caller(true, || catch_unwind(run).unwrap_or(false));
+        *accepted = if has_outputs { 1.0 } else { 0.0 };
     }
 
     fn run_or_panic(&self, inputs: &[f64], outputs: &mut [f64]) -> bool {

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
 use super::function::{Function, NoOutput, Request, Scalar, Weighted, always, read};
-use super::kernel_call::{Repetition, Served, run_kernel};
+use super::kernel_call::{Repetition, Served, as_repetition, run_kernel};
 use super::lengths::OtherLengths;
 use super::outputs::{OutputShape, OutputWriter};
 use super::profile::{ExitReason, KernelExit};
@@ -176,6 +176,7 @@ impl Core {
         if let Some(specialisation) = find(&self.specialisations.load(), key) {
             match self.try_kernel(f, specialisation, key.inputs, request, results) {
                 Attempt::Served(value) => return value,
+                Attempt::Exit(_) if request.is_by_kernel => return Err(Kind::Failed.into()),
                 Attempt::Exit(kernel_exit) => exit = Some(kernel_exit),
                 Attempt::NoKernel => {}
             }
@@ -216,6 +217,9 @@ impl Core {
             if expected.is_none_or(|(most, _)| calls >= most) {
                 expected = Some((calls, shape));
             }
+        }
+        if request.is_by_kernel && !exits.is_empty() {
+            return Err(Kind::Failed.into());
         }
         let expected = expected.map(|(_, shape)| shape.clone()).or(of_type);
         let mut shape = match expected {
@@ -380,7 +384,7 @@ impl Core {
         let results_by_kernel = [results.to_vec(), sparse(request)].concat();
         let mut unknown = None;
         let start = Instant::now();
-        let on_tape =
+        let on_tape = as_repetition(|| {
             self.on_tape(f, inputs, request, detail, results, |Recorded { run, inputs }| {
                 let installed = specialisation.kernel(request.purpose);
                 let Some(installed) = installed.as_deref() else { return };
@@ -396,7 +400,8 @@ impl Core {
                     (_, Some(time)) if !is_audited => installed.add_times(time, start.elapsed()),
                     _ => {}
                 }
-            });
+            })
+        });
         let value = match on_tape {
             Ok(value) => value,
             // The kernel has no such limit.

@@ -71,6 +71,31 @@ impl Repetition {
     }
 }
 
+thread_local! {
+    /// True while the tape repeats a kernel call.
+    static IS_REPEATING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls `run`, which repeats a kernel call on the tape.
+pub(super) fn as_repetition<T>(run: impl FnOnce() -> T) -> T {
+    /// Has the flag back also if the user's function panics.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IS_REPEATING.set(self.0);
+        }
+    }
+    let _before = Before(IS_REPEATING.replace(true));
+    run()
+}
+
+/// Tests whether the tape may repeat a kernel call. If it repeated those of functions inside
+/// functions, too, the time would double with each level.
+#[cold]
+fn may_repeat(request: Request<'_>) -> bool {
+    !request.is_by_kernel && !IS_REPEATING.get()
+}
+
 /// Runs the kernel, unless there is none or it backs off. Writes to `results` on success only. A call
 /// that is timed or in the `audit` is to be repeated.
 pub(super) fn run_kernel(
@@ -89,9 +114,9 @@ pub(super) fn run_kernel(
     };
     // Calls of other threads may get this number, too.
     let call = installed.latest_call() + 1;
-    let is_repeated = is_timed || audit.includes(call);
+    let is_repeated = (is_timed || audit.includes(call)) && may_repeat(request);
     let mut repetition = is_repeated.then(|| Repetition::new(call, request, results));
-    let start = is_timed.then(Instant::now);
+    let start = (is_timed && is_repeated).then(Instant::now);
     let request = request.in_specialisation(specialisation);
     let result = match run(installed, inputs, request, results) {
         Ok(value) => {

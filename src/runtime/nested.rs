@@ -12,8 +12,8 @@ use super::error::Error;
 use super::function::Request;
 use super::outputs::{Output, OutputReader, OutputShape, Outputs};
 use super::recorded::Recorded;
-use super::vector::{Answer, scale};
-use crate::custom::{CustomOperation, Operation};
+use super::vector::{Answer, along, scale, weighted};
+use crate::custom::{CustomOperation, Operation, is_called_by_kernel};
 use crate::pipeline::Purpose;
 use crate::trace::{Var, inlines_calls, note_failed_call, record_gradient};
 
@@ -119,6 +119,11 @@ struct GradientOf<F, O> {
     output: PhantomData<fn() -> O>,
 }
 
+/// The request of an operation, with its caller.
+fn of_caller(request: Request<'_>) -> Request<'_> {
+    Request { is_by_kernel: is_called_by_kernel(), ..request }
+}
+
 /// The results of a call without an error.
 fn without_error<T, E>(answer: Result<Result<T, E>, Error>) -> Option<()> {
     answer.ok()?.ok().map(drop)
@@ -127,17 +132,19 @@ fn without_error<T, E>(answer: Result<Result<T, E>, Error>) -> Option<()> {
 impl<O: Output, F: Fn(&[Var]) -> O + Send + Sync> NestedFunction for OutputsOf<F, O> {
     fn eval(&self, x: &[f64], y: &mut [f64]) -> Option<()> {
         let (one, several) = (Purpose::Value.into(), Purpose::Outputs.into());
+        let [one, several] = [one, several].map(of_caller);
         let to = Results::Into { slice: y, name: "slice of outputs" };
         let shape = self.f.results(x, one, several, to).ok()?.ok()?;
         (shape == self.shape).then_some(())
     }
 
     fn vjp(&self, x: &[f64], w: &[f64], out: &mut [f64]) -> Option<()> {
-        without_error(self.f.product(x, w, Results::Into { slice: out, name: "product" }))
+        let to = Results::Into { slice: out, name: "product" };
+        without_error(self.f.product(x, of_caller(weighted(w)), to))
     }
 
     fn jvp(&self, x: &[f64], v: &[f64], out: &mut [f64]) -> Option<()> {
-        let [one, several] = super::vector::along(v);
+        let [one, several] = along(v).map(of_caller);
         let to = Results::Into { slice: out, name: "slice of derivatives" };
         without_error(self.f.results(x, one, several, to))
     }
@@ -157,11 +164,12 @@ where
     F: Fn(&[Var]) -> O + Send + Sync,
 {
     fn eval(&self, x: &[f64], y: &mut [f64]) -> Option<()> {
-        without_error(self.f.call_one(x, Purpose::Gradient, y))
+        without_error(self.f.call_one(x, of_caller(Purpose::Gradient.into()), y))
     }
 
     fn vjp(&self, x: &[f64], w: &[f64], out: &mut [f64]) -> Option<()> {
-        without_error(self.f.hessian_product(x, w, out))
+        let request = Request { direction: w, ..Purpose::HessianProduct.into() };
+        without_error(self.f.call_one(x, of_caller(request), out))
     }
 
     fn jvp(&self, x: &[f64], v: &[f64], out: &mut [f64]) -> Option<()> {
@@ -300,7 +308,7 @@ impl<O: Output, F: Fn(&[Var]) -> O> Recorded<F> {
         v: &[f64],
         out: &mut [f64],
     ) -> Answer<(), O> {
-        let request = Request { direction: v, ..Purpose::HessianProduct.into() };
+        let request = of_caller(Request { direction: v, ..Purpose::HessianProduct.into() });
         if OutputShape::of_type::<O::Outputs>().is_some_and(|shape| shape.count == 1) {
             return Ok(self.call_one(x, request, out)?.map(|_| scale(out, w[0])));
         }

@@ -188,7 +188,7 @@ macro_rules! any_outputs {
                 w: &[f64],
             ) -> Result<O::Of<Vec<f64>>, Error> {
                 let mut product = Vec::new();
-                let result = self.product(x $(, $data)?, w, Results::Allocated(&mut product))?;
+                let result = self.product(x $(, $data)?, weighted(w), Results::Allocated(&mut product))?;
                 Ok(O::answer(result.map(|()| product)))
             }
 
@@ -220,7 +220,7 @@ macro_rules! any_outputs {
                 product: &mut [f64],
             ) -> Result<O::Of<()>, Error> {
                 let to = Results::Into { slice: product, name: "product" };
-                self.product(x $(, $data)?, w, to).map(O::answer)
+                self.product(x $(, $data)?, weighted(w), to).map(O::answer)
             }
 
             /// The Jacobian at `x`, row by row: the gradient of the first output, then that of the
@@ -376,27 +376,32 @@ macro_rules! any_outputs {
                 })))
             }
 
-            /// A vector-Jacobian product.
+            /// A vector-Jacobian product, with the weights of `request`.
             pub(super) fn product(
                 &self,
                 x: &[f64] $(, $data: $type)?,
-                w: &[f64],
+                request: Request<'_>,
                 results: Results<'_>,
             ) -> Answer<(), O> {
                 if !is_scalar::<O>() {
-                    let purpose = Purpose::VectorJacobianProduct;
-                    let request = Request { weights: w, ..purpose.into() };
                     return Ok(self.call_outputs(x $(, $data)?, request, results)?.map(drop));
                 }
+                let w = request.weights;
                 Error::check_length("slice of weights", 1, w.len())?;
                 let mut results = results;
                 let gradient = results.slice(x.len())?;
-                Ok(self.call_one(x $(, $data)?, Purpose::Gradient, gradient)?.map(|_| {
+                let request = Request { purpose: Purpose::Gradient, weights: &[], ..request };
+                Ok(self.call_one(x $(, $data)?, request, gradient)?.map(|_| {
                     scale(gradient, w[0]);
                 }))
             }
         }
     };
+}
+
+/// The request for the weights `w` times the Jacobian.
+pub(super) fn weighted(w: &[f64]) -> Request<'_> {
+    Request { weights: w, ..Purpose::VectorJacobianProduct.into() }
 }
 
 /// The requests for derivatives along `v`, of one output and of several.

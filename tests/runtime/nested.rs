@@ -1,5 +1,8 @@
 //! Recorded functions inside others: values, derivatives, and who serves.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
 use phigrad::{CustomOperation, Numerics, Recorded, Tape, Var, traced};
 
 use crate::common::served::{NUMERICS, manual};
@@ -206,4 +209,71 @@ fn a_dropped_function_frees_the_ones_inside() {
     f.grad(&[1.0]).unwrap();
     drop(f);
     assert_eq!(std::sync::Arc::strong_count(&alive), 1);
+}
+
+type Boxed = Box<dyn Fn(&[Var]) -> Var + Send + Sync>;
+
+/// A tower of recorded functions, each of which calls the one below, down to a square root that
+/// counts its runs.
+fn tower(depth: usize, runs: &Arc<AtomicUsize>) -> Arc<Recorded<Boxed>> {
+    let builder = || Tape::builder().compile_at_first_call();
+    let runs = Arc::clone(runs);
+    let bottom: Boxed = Box::new(move |x| {
+        runs.fetch_add(1, Ordering::Relaxed);
+        x[0].sqrt()
+    });
+    (0..depth).fold(Arc::new(builder().record(bottom)), |below, _| {
+        let level: Boxed = Box::new(move |x| below.call(x).unwrap() * 1.01 + x[0]);
+        Arc::new(builder().record(level))
+    })
+}
+
+/// Where a kernel has no result, the tape does not run once more for each level below.
+#[test]
+fn the_time_of_an_exit_does_not_double_with_each_level() {
+    for depth in [3, 6, 12] {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let f = tower(depth, &runs);
+        for i in 0..30 {
+            f.grad(&[1.0 + f64::from(i)]).unwrap();
+        }
+        for _ in 0..5 {
+            runs.store(0, Ordering::Relaxed);
+            assert!(f.grad(&[-1.0]).unwrap()[0].is_nan());
+            let runs = runs.load(Ordering::Relaxed);
+            assert!(runs <= 4 * (depth + 1), "{runs} runs of the bottom at depth {depth}");
+        }
+        let slope = f.grad(&[4.0]).unwrap()[0];
+        let expected = (0..depth).fold(0.25, |slope, _| slope * 1.01 + 1.0);
+        assert!((slope - expected).abs() < 1e-12, "{slope} {expected}");
+    }
+}
+
+#[test]
+fn a_function_that_calls_itself_is_not_repeated_at_each_level() {
+    let itself = Arc::new(OnceLock::<Recorded<Boxed>>::new());
+    let (runs, weak) = (Arc::new(AtomicUsize::new(0)), Arc::downgrade(&itself));
+    let counted = Arc::clone(&runs);
+    let body: Boxed = Box::new(move |x| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        if x[1] <= 0.0 {
+            return x[0];
+        }
+        let itself = weak.upgrade().unwrap();
+        itself.get().unwrap().call(&[x[0], x[1] - 1.0]).unwrap().sin() * x[0]
+    });
+    let f = Tape::builder().background(false).hot_threshold(3).record(body);
+    assert!(itself.set(f).is_ok());
+    let f = itself.get().unwrap();
+    let depth = 12;
+    let by_hand = (0..depth)
+        .fold((0.7f64, 1.0), |(y, slope), _| (y.sin() * 0.7, y.cos() * slope * 0.7 + y.sin()));
+    for call in 0..20 {
+        runs.store(0, Ordering::Relaxed);
+        let gradient = f.grad(&[0.7, f64::from(depth)]).unwrap();
+        assert!((gradient[0] - by_hand.1).abs() < 1e-12, "{gradient:?} {by_hand:?}");
+        // The forward pass of each level is one run for each level above.
+        let runs = runs.load(Ordering::Relaxed);
+        assert!(runs < 8 * (depth * depth) as usize, "call {call}: {runs} runs");
+    }
 }
