@@ -39,8 +39,9 @@ unsafe extern "C" fn run_routine(
     results: *mut f64,
     partials: u32,
 ) {
-    // SAFETY: `lower` compiled the caller. The kernel that owns the code owns its routines,
-    // and `layout` has allocated words for all operands and results of each call.
+    // SAFETY: `lower` compiled the caller. The kernel that owns the code owns its routines, whose
+    // lengths never change, also those of custom operations: `Custom` asks for them once. `layout`
+    // has allocated words for all operands and results of each call.
     let (routine, args, results) = unsafe {
         let routine = &*routine;
         let results = from_raw_parts_mut(results, routine.results());

@@ -373,7 +373,7 @@ fn long_runs_alone_have_no_kernel_and_the_report_names_place_and_limit() {
 
 /// Two loops with the trip counts of the data.
 #[traced]
-fn two_loops(x: &[Var], data: &[Var]) -> Var {
+pub fn two_loops(x: &[Var], data: &[Var]) -> Var {
     let (mut y, mut i, mut j) = (x[0], Var::from(0.0), Var::from(0.0));
     while i < data[0] {
         y = y.sin() + x[1];

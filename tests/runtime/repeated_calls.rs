@@ -3,8 +3,9 @@
 
 use std::cell::Cell;
 
-use phigrad::{BatchError, Numerics, SparseMatrix, Tape, Var, traced};
+use phigrad::{BatchError, Numerics, SparseMatrix, Tape, Var};
 
+use super::long_runs::two_loops;
 use crate::common::served::{limits, manual};
 
 /// A function of its inputs that returns an error from its call number `fails` on.
@@ -60,31 +61,23 @@ fn an_error_of_a_repeated_element_leaves_it_unchanged() {
     }
 }
 
-/// A loop of as many iterations as the data say.
-#[traced]
-fn repeated(x: &[Var], count: &[Var]) -> Var {
-    let (mut y, mut i) = (x[0], Var::from(0.0));
-    while i < count[0] {
-        y = y.sin() + x[0];
-        i += 1.0;
-    }
-    y
-}
-
 #[test]
 fn a_repetition_that_is_too_long_for_the_tape_is_no_error() {
-    let limits = limits(|limits| (limits.trace_events, limits.call_events) = (500, 500));
-    let f = manual(Numerics::Real).audit(1).limits(limits).record_with(repeated);
-    let expected = Tape::builder().tape_only().record_with(repeated);
-    for count in [5.0, 8.0] {
-        f.jvp(&[0.5], &[count], &[1.0]).unwrap();
-        f.grad(&[0.5], &[count]).unwrap();
+    let limits = limits(|limits| (limits.trace_events, limits.call_events) = (1000, 1000));
+    let f = manual(Numerics::Real).audit(1).limits(limits).record_with(two_loops);
+    let expected = Tape::builder().tape_only().record_with(two_loops);
+    let (x, v) = ([0.5, 0.25], [1.0, -1.0]);
+    for data in [[90.0, 2.0], [80.0, 3.0], [2.0, 90.0], [3.0, 80.0]] {
+        f.jvp(&x, &data, &v).unwrap();
+        f.grad(&x, &data).unwrap();
     }
     f.compile().unwrap();
-    let found = f.jvp(&[0.5], &[1000.0], &[1.0]).unwrap();
-    let derivative = expected.jvp(&[0.5], &[1000.0], &[1.0]).unwrap();
-    assert!((found - derivative).abs() <= 1e-9 * derivative.abs());
-    let found = f.grad(&[0.5], &[1000.0]).unwrap()[0];
-    assert!((found - derivative).abs() <= 1e-9 * derivative.abs());
-    assert_eq!((f.report().kernel_calls, f.report().refusals.len()), (2, 0));
+    let data = [90.0, 90.0];
+    let gradient = expected.grad(&x, &data).unwrap();
+    let found = f.grad(&x, &data).unwrap();
+    let near = |found: f64, other: f64| assert!((found - other).abs() <= 1e-12, "{found} {other}");
+    found.iter().zip(&gradient).for_each(|(&found, &other)| near(found, other));
+    near(f.jvp(&x, &data, &v).unwrap(), gradient[0] - gradient[1]);
+    let report = f.report();
+    assert_eq!((report.kernel_calls, report.refusals.len()), (2, 0), "{report}");
 }
