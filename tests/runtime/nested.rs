@@ -65,8 +65,8 @@ fn the_inner_function_has_its_own_kernels_and_fallback() {
     let one = manual(Numerics::Real).record(inner);
     one.value_and_grad(&[1.0, 0.5]).unwrap();
     one.compile().unwrap();
-    let one = std::sync::Arc::new(one);
-    let shared = std::sync::Arc::clone(&one);
+    let one = Arc::new(one);
+    let shared = Arc::clone(&one);
     let f = manual(Numerics::Real).record(move |x: &[Var]| shared.call(x).unwrap() * 2.0);
     f.grad(&[1.0, 0.5]).unwrap();
     f.compile().unwrap();
@@ -179,7 +179,7 @@ fn outputs_of_another_shape_are_another_operation() {
 #[test]
 fn a_dropped_function_frees_the_ones_inside() {
     struct Noted {
-        _alive: std::sync::Arc<()>,
+        _alive: Arc<()>,
     }
     impl phigrad::Operation for Noted {
         type Error = core::convert::Infallible;
@@ -197,8 +197,8 @@ fn a_dropped_function_frees_the_ones_inside() {
             out[0] = w[0];
         }
     }
-    let alive = std::sync::Arc::new(());
-    let noted = CustomOperation::new(Noted { _alive: std::sync::Arc::clone(&alive) });
+    let alive = Arc::new(());
+    let noted = CustomOperation::new(Noted { _alive: Arc::clone(&alive) });
     let one = manual(Numerics::Real).record(move |x: &[Var]| {
         let Ok(y) = noted.call(x);
         y[0]
@@ -208,7 +208,7 @@ fn a_dropped_function_frees_the_ones_inside() {
     f.compile().unwrap();
     f.grad(&[1.0]).unwrap();
     drop(f);
-    assert_eq!(std::sync::Arc::strong_count(&alive), 1);
+    assert_eq!(Arc::strong_count(&alive), 1);
 }
 
 type Boxed = Box<dyn Fn(&[Var]) -> Var + Send + Sync>;
