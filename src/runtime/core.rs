@@ -2,8 +2,9 @@
 //! the tape does.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use core::iter;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, Guard};
@@ -36,8 +37,10 @@ pub(super) struct Core {
     others: Mutex<OtherLengths>,
     /// The bytes of all recorded paths.
     profile_bytes: Arc<AtomicUsize>,
-    /// True if second derivatives need the gradients of recorded functions inside inlined.
-    inlines: AtomicBool,
+    /// True if gradients of recorded functions inside are inlined.
+    inlines: bool,
+    /// The same function with these inlined: for second derivatives, if they need it.
+    inlined: OnceLock<Box<Core>>,
     /// Buffers of earlier tape calls.
     workspaces: Mutex<Vec<Workspace>>,
 }
@@ -58,14 +61,12 @@ struct Recorded<'a> {
     inputs: Inputs<'a>,
 }
 
-/// The inputs of a call, the shape of its outputs if there are several, and the treatment of
-/// gradients inside: these select the specialisation.
+/// The inputs of a call, and the shape of its outputs if there are several: these select the
+/// specialisation.
 #[derive(Clone, Copy)]
 pub(super) struct Key<'a> {
     pub(super) inputs: Inputs<'a>,
     pub(super) outputs: Option<&'a OutputShape>,
-    /// True if gradients of recorded functions inside are inlined.
-    pub(super) inlines: bool,
 }
 
 impl Key<'_> {
@@ -132,9 +133,33 @@ impl Core {
             specialisations: ArcSwap::default(),
             others: Mutex::default(),
             profile_bytes: Arc::default(),
-            inlines: AtomicBool::new(false),
+            inlines: false,
+            inlined: OnceLock::new(),
             workspaces: Mutex::new(Vec::new()),
         }
+    }
+
+    /// The part for second derivatives by inlined gradients.
+    fn inlined(&self) -> &Core {
+        self.inlined.get_or_init(|| {
+            let (options, created_at) = (self.options, self.created_at);
+            let profile_bytes = Arc::clone(&self.profile_bytes);
+            Box::new(Core { inlines: true, profile_bytes, ..Core::new(options, created_at) })
+        })
+    }
+
+    /// The part that serves requests for `purpose`.
+    #[inline]
+    fn of_purpose(&self, purpose: Purpose) -> &Core {
+        match self.inlined.get() {
+            Some(inlined) if purpose.is_second_order() => inlined,
+            _ => self,
+        }
+    }
+
+    /// This, and the part for second derivatives by inlined gradients, if there is one.
+    fn parts(&self) -> impl Iterator<Item = &Core> {
+        iter::once(self).chain(self.inlined.get().map(Box::as_ref))
     }
 
     /// Calls `f`, a function of one output. The gradient is written into `gradient` unless the
@@ -150,9 +175,8 @@ impl Core {
             Error::check_length("gradient", inputs.active.len(), gradient.len())?;
         }
         check_direction(inputs, request)?;
-        let request = self.with_inlining(request);
-        let key = Key { inputs, outputs: None, inlines: request.inlines };
-        self.call_scalar(&Scalar(f), key, request, gradient)
+        let core = self.of_purpose(request.purpose);
+        core.call_scalar(&Scalar(f), Key { inputs, outputs: None }, request, gradient)
     }
 
     /// As [`Core::call`], with slices whose lengths have been checked.
@@ -186,16 +210,24 @@ impl Core {
         of_type: Option<OutputShape>,
         inputs: Inputs<'_>,
         request: Request<'_>,
-        mut results: Results<'_>,
+        results: Results<'_>,
     ) -> Result<OutputShape, Error> {
         check_direction(inputs, request)?;
-        let request = self.with_inlining(request);
+        self.of_purpose(request.purpose).call_several(f, of_type, inputs, request, results)
+    }
+
+    /// As [`Core::call_outputs`], by this part.
+    fn call_several(
+        &self,
+        f: impl Fn(&[Var], &[Var], &mut OutputWriter) -> bool,
+        of_type: Option<OutputShape>,
+        inputs: Inputs<'_>,
+        request: Request<'_>,
+        mut results: Results<'_>,
+    ) -> Result<OutputShape, Error> {
         let (mut exit, mut expected) = (None, None::<(u64, &OutputShape)>);
         let specialisations = self.specialisations.load();
         for specialisation in with_lengths(&specialisations, inputs) {
-            if specialisation.inlines != request.inlines {
-                continue;
-            }
             let Some(shape) = &specialisation.outputs else { continue };
             let Ok(results) = results.of_shape(inputs, request, shape) else { continue };
             let f = Weighted::new(&f, shape, self.created_at);
@@ -217,7 +249,7 @@ impl Core {
         for is_repeated in [false, true] {
             let to = results.of_shape(inputs, request, &shape)?;
             let function = Weighted::new(&f, &shape, self.created_at);
-            let key = Key { inputs, outputs: Some(&shape), inlines: request.inlines };
+            let key = Key { inputs, outputs: Some(&shape) };
             match self.call_tape(&function, key, request, exit.take(), to) {
                 Err(error) if error.is_other_outputs() && !is_repeated => {
                     shape = function.shape();
@@ -270,13 +302,6 @@ impl Core {
         }
     }
 
-    /// The request, with gradients inlined if that is known to be needed.
-    #[inline]
-    fn with_inlining<'a>(&self, request: Request<'a>) -> Request<'a> {
-        let inlines = request.purpose.is_second_order() && self.inlines.load(Ordering::Relaxed);
-        Request { inlines, ..request }
-    }
-
     /// Has the tape serve a call. If second derivatives are missing, it is repeated with the
     /// gradients of recorded functions inlined, and so are later calls for second derivatives.
     #[inline(never)]
@@ -289,11 +314,8 @@ impl Core {
         results: &mut [f64],
     ) -> Result<f64, Error> {
         match self.call_tape_once(f, key, request, exit, results) {
-            Err(error) if error.is_not_twice_differentiable() && !request.inlines => {
-                self.inlines.store(true, Ordering::Relaxed);
-                let (key, request) =
-                    (Key { inlines: true, ..key }, Request { inlines: true, ..request });
-                self.call_tape_once(f, key, request, None, results)
+            Err(error) if error.is_not_twice_differentiable() && !self.inlines => {
+                self.inlined().call_tape_once(f, key, request, None, results)
             }
             result => result,
         }
@@ -425,7 +447,7 @@ impl Core {
             Numerics::Exact => detail.max(Detail::Marks),
             Numerics::Real => detail,
         });
-        tracer.inline(if request.inlines { Inlining::Gradients } else { Inlining::None });
+        tracer.inline(if self.inlines { Inlining::Gradients } else { Inlining::None });
         let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
         let has_reverse_sweep = request.purpose.is_swept();
         let limits = RunLimits { whole, call, has_reverse_sweep };
@@ -466,7 +488,6 @@ impl Core {
     ) -> Result<T, Error> {
         let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
         workspace.tracer.detail(Detail::Marks);
-        workspace.tracer.inline(Inlining::None);
         let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
         let limits = RunLimits { whole, call, has_reverse_sweep: false };
         let run = workspace.tracer.run_within(f, inputs, limits, self.created_at);
@@ -493,20 +514,25 @@ impl Core {
         *others = OtherLengths::default();
         self.specialisations.store(Arc::default());
         self.unspecialised_calls.store(0, Ordering::Relaxed);
+        if let Some(inlined) = self.inlined.get() {
+            inlined.invalidate();
+        }
     }
 
     /// Compiles everything recorded so far.
     pub(super) fn compile(&self) -> Result<(), Error> {
         let (mut compiled, mut refused) = (false, None);
         // All specialisations are compiled, even after a refusal of one of them.
-        for specialisation in self.specialisations.load().iter() {
-            match specialisation.compile_now(&self.options) {
-                Ok(recorded) => compiled |= recorded,
-                Err(refusal) => refused = refused.or(Some(refusal)),
+        for part in self.parts() {
+            for specialisation in part.specialisations.load().iter() {
+                match specialisation.compile_now(!part.inlines, &self.options) {
+                    Ok(recorded) => compiled |= recorded,
+                    Err(refusal) => refused = refused.or(Some(refusal)),
+                }
             }
         }
         // A length that was called and has no specialisation.
-        if refused.is_none() && self.unspecialised_calls.load(Ordering::Relaxed) > 0 {
+        if refused.is_none() && self.parts().any(|part| part.unspecialised_calls() > 0) {
             let limit = self.options.limits.specialisations;
             refused = Some(Refusal::TooManyLengths { limit });
         }
@@ -519,13 +545,14 @@ impl Core {
 
     pub(super) fn report(&self) -> Report {
         let mut report = Report::default();
-        let specialisations = self.specialisations.load();
-        for specialisation in specialisations.iter() {
-            specialisation.report(&mut report, &self.options);
+        for part in self.parts() {
+            for specialisation in part.specialisations.load().iter() {
+                specialisation.report(&mut report, &self.options);
+            }
+            let others = part.others.lock().unwrap_or_else(PoisonError::into_inner);
+            report.add_served(others.replaced_calls);
         }
-        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        report.add_served(others.replaced_calls);
-        let unspecialised_calls = self.unspecialised_calls.load(Ordering::Relaxed);
+        let unspecialised_calls: u64 = self.parts().map(Core::unspecialised_calls).sum();
         if unspecialised_calls > 0 {
             report.tape_calls += unspecialised_calls;
             let limit = self.options.limits.specialisations;
@@ -537,10 +564,12 @@ impl Core {
     /// The recording for the length of input with the most calls.
     pub(super) fn recording(&self) -> Result<Recording, Error> {
         let mut most: Option<(u64, Arc<Specialisation>)> = None;
-        for specialisation in self.specialisations.load().iter() {
-            let calls = specialisation.calls();
-            if most.as_ref().is_none_or(|(most, _)| calls > *most) {
-                most = Some((calls, Arc::clone(specialisation)));
+        for part in self.parts() {
+            for specialisation in part.specialisations.load().iter() {
+                let calls = specialisation.calls();
+                if most.as_ref().is_none_or(|(most, _)| calls > *most) {
+                    most = Some((calls, Arc::clone(specialisation)));
+                }
             }
         }
         let recording = most.map_or(Ok(None), |(_, most)| most.recording(&self.options));
@@ -576,6 +605,11 @@ impl Core {
         Some(new)
     }
 
+    /// The number of calls with a length of input that had no specialisation.
+    fn unspecialised_calls(&self) -> u64 {
+        self.unspecialised_calls.load(Ordering::Relaxed)
+    }
+
     fn lock_workspaces(&self) -> MutexGuard<'_, Vec<Workspace>> {
         self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -593,8 +627,7 @@ pub(super) fn find<'a>(
 fn position(specialisations: &[Arc<Specialisation>], key: Key<'_>) -> Result<usize, usize> {
     specialisations.binary_search_by(|one| {
         let lengths = (one.active, one.inactive).cmp(&key.lengths());
-        let outputs = || one.outputs.as_ref().cmp(&key.outputs);
-        lengths.then_with(outputs).then(one.inlines.cmp(&key.inlines))
+        lengths.then_with(|| one.outputs.as_ref().cmp(&key.outputs))
     })
 }
 
@@ -603,7 +636,7 @@ fn with_lengths<'a>(
     specialisations: &'a [Arc<Specialisation>],
     inputs: Inputs<'_>,
 ) -> &'a [Arc<Specialisation>] {
-    let lengths = Key { inputs, outputs: None, inlines: false }.lengths();
+    let lengths = Key { inputs, outputs: None }.lengths();
     let start = specialisations.partition_point(|one| (one.active, one.inactive) < lengths);
     let end = specialisations.partition_point(|one| (one.active, one.inactive) <= lengths);
     &specialisations[start..end]

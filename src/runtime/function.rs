@@ -23,14 +23,12 @@ pub(super) struct Request<'a> {
     pub(super) weights: &'a [f64],
     /// The place for a sparse result.
     pub(super) sparse: Option<SparseRequest<'a>>,
-    /// True if gradients of recorded functions that the function calls are inlined.
-    pub(super) inlines: bool,
 }
 
 impl From<Purpose> for Request<'_> {
     /// A request without direction and weights.
     fn from(purpose: Purpose) -> Self {
-        Request { purpose, direction: &[], weights: &[], sparse: None, inlines: false }
+        Request { purpose, direction: &[], weights: &[], sparse: None }
     }
 }
 
