@@ -2,8 +2,9 @@
 //! the tape does.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use core::iter;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, Guard};
@@ -14,7 +15,7 @@ use super::function::{Function, NoOutput, Request, Scalar, Weighted, always, rea
 use super::kernel_call::{Repetition, Served, as_repetition, run_kernel};
 use super::lengths::OtherLengths;
 use super::outputs::{OutputShape, OutputWriter};
-use super::profile::{ExitReason, KernelExit};
+use super::profile::KernelExit;
 use super::report::Report;
 use super::specialisation::Specialisation;
 use crate::pipeline::{Limits, Numerics, Options, Purpose, Recording, Refusal};
@@ -39,8 +40,10 @@ pub(super) struct Core {
     others: Mutex<OtherLengths>,
     /// The bytes of all recorded paths.
     profile_bytes: Arc<AtomicUsize>,
-    /// True if second derivatives need the gradients of recorded functions inside inlined.
-    inlines: AtomicBool,
+    /// True if gradients of recorded functions inside are inlined.
+    inlines: bool,
+    /// The same function with these inlined: for second derivatives, if they need it.
+    inlined: OnceLock<Box<Core>>,
     /// Buffers of earlier tape calls.
     workspaces: Mutex<Vec<Workspace>>,
 }
@@ -61,14 +64,12 @@ struct Recorded<'a> {
     inputs: Inputs<'a>,
 }
 
-/// The inputs of a call, the shape of its outputs if there are several, and the treatment of
-/// gradients inside: these select the specialisation.
+/// The inputs of a call, and the shape of its outputs if there are several: these select the
+/// specialisation.
 #[derive(Clone, Copy)]
 pub(super) struct Key<'a> {
     pub(super) inputs: Inputs<'a>,
     pub(super) outputs: Option<&'a OutputShape>,
-    /// True if gradients of recorded functions inside are inlined.
-    pub(super) inlines: bool,
 }
 
 impl Key<'_> {
@@ -135,9 +136,33 @@ impl Core {
             specialisations: ArcSwap::default(),
             others: Mutex::default(),
             profile_bytes: Arc::default(),
-            inlines: AtomicBool::new(false),
+            inlines: false,
+            inlined: OnceLock::new(),
             workspaces: Mutex::new(Vec::new()),
         }
+    }
+
+    /// The part for second derivatives by inlined gradients.
+    fn inlined(&self) -> &Core {
+        self.inlined.get_or_init(|| {
+            let (options, created_at) = (self.options, self.created_at);
+            let profile_bytes = Arc::clone(&self.profile_bytes);
+            Box::new(Core { inlines: true, profile_bytes, ..Core::new(options, created_at) })
+        })
+    }
+
+    /// The part that serves requests for `purpose`.
+    #[inline]
+    fn of_purpose(&self, purpose: Purpose) -> &Core {
+        match self.inlined.get() {
+            Some(inlined) if purpose.is_second_order() => inlined,
+            _ => self,
+        }
+    }
+
+    /// This, and the part for second derivatives by inlined gradients, if there is one.
+    fn parts(&self) -> impl Iterator<Item = &Core> {
+        iter::once(self).chain(self.inlined.get().map(Box::as_ref))
     }
 
     /// Calls `f`, a function of one output. The gradient or the Hessian is written into `results`
@@ -158,9 +183,8 @@ impl Core {
             Error::check_length(name, active, results.len())?;
         }
         check_direction(inputs, request)?;
-        let request = self.with_inlining(request);
-        let key = Key { inputs, outputs: None, inlines: request.inlines };
-        self.call_scalar(&Scalar(f), key, request, results)
+        let core = self.of_purpose(request.purpose);
+        core.call_scalar(&Scalar(f), Key { inputs, outputs: None }, request, results)
     }
 
     /// As [`Core::call`], with slices whose lengths have been checked.
@@ -176,7 +200,9 @@ impl Core {
         if let Some(specialisation) = find(&self.specialisations.load(), key) {
             match self.try_kernel(f, specialisation, key.inputs, request, results) {
                 Attempt::Served(value) => return value,
-                Attempt::Exit(_) if request.is_by_kernel => return Err(Kind::Failed.into()),
+                Attempt::Exit(exit) if request.is_by_kernel && !exit.is_finite() => {
+                    return Err(Kind::Failed.into());
+                }
                 Attempt::Exit(kernel_exit) => exit = Some(kernel_exit),
                 Attempt::NoKernel => {}
             }
@@ -195,16 +221,24 @@ impl Core {
         of_type: Option<OutputShape>,
         inputs: Inputs<'_>,
         request: Request<'_>,
-        mut results: Results<'_>,
+        results: Results<'_>,
     ) -> Result<OutputShape, Error> {
         check_direction(inputs, request)?;
-        let request = self.with_inlining(request);
+        self.of_purpose(request.purpose).call_several(f, of_type, inputs, request, results)
+    }
+
+    /// As [`Core::call_outputs`], by this part.
+    fn call_several(
+        &self,
+        f: impl Fn(&[Var], &[Var], &mut OutputWriter) -> bool,
+        of_type: Option<OutputShape>,
+        inputs: Inputs<'_>,
+        request: Request<'_>,
+        mut results: Results<'_>,
+    ) -> Result<OutputShape, Error> {
         let specialisations = self.specialisations.load();
         let (mut exits, mut expected) = (KernelExits::new(), None::<(u64, &OutputShape)>);
         for specialisation in with_lengths(&specialisations, inputs) {
-            if specialisation.inlines != request.inlines {
-                continue;
-            }
             let Some(shape) = &specialisation.outputs else { continue };
             let Ok(results) = results.of_shape(inputs, request, shape) else { continue };
             let f = Weighted::new(&f, shape, self.created_at);
@@ -218,7 +252,7 @@ impl Core {
                 expected = Some((calls, shape));
             }
         }
-        if request.is_by_kernel && !exits.is_empty() {
+        if request.is_by_kernel && !exits.iter().all(|(_, exit)| exit.is_finite()) {
             return Err(Kind::Failed.into());
         }
         let expected = expected.map(|(_, shape)| shape.clone()).or(of_type);
@@ -229,7 +263,7 @@ impl Core {
         for is_repeated in [false, true] {
             let to = results.of_shape(inputs, request, &shape)?;
             let function = Weighted::new(&f, &shape, self.created_at);
-            let key = Key { inputs, outputs: Some(&shape), inlines: request.inlines };
+            let key = Key { inputs, outputs: Some(&shape) };
             let exit = exits.iter().find(|(of, _)| **of == shape).map(|&(_, exit)| exit);
             match self.call_tape(&function, key, request, exit, to) {
                 Err(error) if error.is_other_outputs() && !is_repeated => {
@@ -281,13 +315,6 @@ impl Core {
         }
     }
 
-    /// The request, with gradients inlined if that is known to be needed.
-    #[inline]
-    fn with_inlining<'a>(&self, request: Request<'a>) -> Request<'a> {
-        let inlines = request.purpose.is_second_order() && self.inlines.load(Ordering::Relaxed);
-        Request { inlines, ..request }
-    }
-
     /// Has the tape serve a call. If second derivatives are missing, it is repeated with the
     /// gradients of recorded functions inlined, and so are later calls for second derivatives.
     #[inline(never)]
@@ -300,11 +327,8 @@ impl Core {
         results: &mut [f64],
     ) -> Result<f64, Error> {
         match self.call_tape_once(f, key, request, exit, results) {
-            Err(error) if error.is_not_twice_differentiable() && !request.inlines => {
-                self.inlines.store(true, Ordering::Relaxed);
-                let (key, request) =
-                    (Key { inlines: true, ..key }, Request { inlines: true, ..request });
-                self.call_tape_once(f, key, request, None, results)
+            Err(error) if error.is_not_twice_differentiable() && !self.inlines => {
+                self.inlined().call_tape_once(f, key, request, None, results)
             }
             result => result,
         }
@@ -325,7 +349,7 @@ impl Core {
         };
         // A call without a specialisation is not merged, and a kernel without a finite result has
         // taken a known path.
-        let is_known = matches!(exit, Some(KernelExit { reason: ExitReason::NonFinite, .. }));
+        let is_known = exit.is_some_and(|exit| !exit.is_finite());
         let detail = match &specialisation {
             Some(specialisation) if !is_known => specialisation.detail(),
             _ => Detail::Untracked,
@@ -450,7 +474,7 @@ impl Core {
             Numerics::Exact => detail.max(Detail::Marks),
             Numerics::Real => detail,
         });
-        tracer.inline(if request.inlines { Inlining::Gradients } else { Inlining::None });
+        tracer.inline(if self.inlines { Inlining::Gradients } else { Inlining::None });
         let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
         let has_reverse_sweep = request.purpose.is_swept();
         let limits = RunLimits { whole, call, has_reverse_sweep };
@@ -491,7 +515,6 @@ impl Core {
     ) -> Result<T, Error> {
         let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
         workspace.tracer.detail(Detail::Marks);
-        workspace.tracer.inline(Inlining::None);
         let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
         let limits = RunLimits { whole, call, has_reverse_sweep: false };
         let run = workspace.tracer.run_within(f, inputs, limits, self.created_at);
@@ -518,20 +541,25 @@ impl Core {
         *others = OtherLengths::default();
         self.specialisations.store(Arc::default());
         self.unspecialised_calls.store(0, Ordering::Relaxed);
+        if let Some(inlined) = self.inlined.get() {
+            inlined.invalidate();
+        }
     }
 
     /// Compiles everything recorded so far.
     pub(super) fn compile(&self) -> Result<(), Error> {
         let (mut compiled, mut refused) = (false, None);
         // All specialisations are compiled, even after a refusal of one of them.
-        for specialisation in self.specialisations.load().iter() {
-            match specialisation.compile_now(&self.options) {
-                Ok(recorded) => compiled |= recorded,
-                Err(refusal) => refused = refused.or(Some(refusal)),
+        for part in self.parts() {
+            for specialisation in part.specialisations.load().iter() {
+                match specialisation.compile_now(!part.inlines, &self.options) {
+                    Ok(recorded) => compiled |= recorded,
+                    Err(refusal) => refused = refused.or(Some(refusal)),
+                }
             }
         }
         // A length that was called and has no specialisation.
-        if refused.is_none() && self.unspecialised_calls.load(Ordering::Relaxed) > 0 {
+        if refused.is_none() && self.parts().any(|part| part.unspecialised_calls() > 0) {
             let limit = self.options.limits.specialisations;
             refused = Some(Refusal::TooManyLengths { limit });
         }
@@ -544,13 +572,14 @@ impl Core {
 
     pub(super) fn report(&self) -> Report {
         let mut report = Report::default();
-        let specialisations = self.specialisations.load();
-        for specialisation in specialisations.iter() {
-            specialisation.report(&mut report, &self.options);
+        for part in self.parts() {
+            for specialisation in part.specialisations.load().iter() {
+                specialisation.report(&mut report, &self.options);
+            }
+            let others = part.others.lock().unwrap_or_else(PoisonError::into_inner);
+            report.add_served(others.replaced_calls);
         }
-        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        report.add_served(others.replaced_calls);
-        let unspecialised_calls = self.unspecialised_calls.load(Ordering::Relaxed);
+        let unspecialised_calls: u64 = self.parts().map(Core::unspecialised_calls).sum();
         if unspecialised_calls > 0 {
             report.tape_calls += unspecialised_calls;
             let limit = self.options.limits.specialisations;
@@ -562,10 +591,12 @@ impl Core {
     /// The recording for the length of input with the most calls.
     pub(super) fn recording(&self) -> Result<Recording, Error> {
         let mut most: Option<(u64, Arc<Specialisation>)> = None;
-        for specialisation in self.specialisations.load().iter() {
-            let calls = specialisation.calls();
-            if most.as_ref().is_none_or(|(most, _)| calls > *most) {
-                most = Some((calls, Arc::clone(specialisation)));
+        for part in self.parts() {
+            for specialisation in part.specialisations.load().iter() {
+                let calls = specialisation.calls();
+                if most.as_ref().is_none_or(|(most, _)| calls > *most) {
+                    most = Some((calls, Arc::clone(specialisation)));
+                }
             }
         }
         let recording = most.map_or(Ok(None), |(_, most)| most.recording(&self.options));
@@ -601,6 +632,11 @@ impl Core {
         Some(new)
     }
 
+    /// The number of calls with a length of input that had no specialisation.
+    fn unspecialised_calls(&self) -> u64 {
+        self.unspecialised_calls.load(Ordering::Relaxed)
+    }
+
     fn lock_workspaces(&self) -> MutexGuard<'_, Vec<Workspace>> {
         self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -618,8 +654,7 @@ pub(super) fn find<'a>(
 fn position(specialisations: &[Arc<Specialisation>], key: Key<'_>) -> Result<usize, usize> {
     specialisations.binary_search_by(|one| {
         let lengths = (one.active, one.inactive).cmp(&key.lengths());
-        let outputs = || one.outputs.as_ref().cmp(&key.outputs);
-        lengths.then_with(outputs).then(one.inlines.cmp(&key.inlines))
+        lengths.then_with(|| one.outputs.as_ref().cmp(&key.outputs))
     })
 }
 
@@ -628,7 +663,7 @@ fn with_lengths<'a>(
     specialisations: &'a [Arc<Specialisation>],
     inputs: Inputs<'_>,
 ) -> &'a [Arc<Specialisation>] {
-    let lengths = Key { inputs, outputs: None, inlines: false }.lengths();
+    let lengths = Key { inputs, outputs: None }.lengths();
     let start = specialisations.partition_point(|one| (one.active, one.inactive) < lengths);
     let end = specialisations.partition_point(|one| (one.active, one.inactive) <= lengths);
     &specialisations[start..end]

@@ -23,24 +23,15 @@ pub(super) struct Request<'a> {
     pub(super) weights: &'a [f64],
     /// The place for a sparse result.
     pub(super) sparse: Option<SparseRequest<'a>>,
-    /// True if gradients of recorded functions that the function calls are inlined.
-    pub(super) inlines: bool,
-    /// True if a kernel calls: it has no result if a kernel of the called function exits. Its tape then
-    /// calls again, so that the tape would run twice for each level of nested functions.
+    /// True if a kernel calls. Where the result is not finite, it exits at once: its tape calls again,
+    /// so that the tape would run twice for each level of nested functions.
     pub(super) is_by_kernel: bool,
 }
 
 impl From<Purpose> for Request<'_> {
     /// A request without direction and weights.
     fn from(purpose: Purpose) -> Self {
-        Request {
-            purpose,
-            direction: &[],
-            weights: &[],
-            sparse: None,
-            inlines: false,
-            is_by_kernel: false,
-        }
+        Request { purpose, direction: &[], weights: &[], sparse: None, is_by_kernel: false }
     }
 }
 

@@ -95,7 +95,7 @@ impl Core {
         fail: &mut impl FnMut(usize, Error),
     ) -> usize {
         let (first, request) = (range.start, Request::from(part.purpose));
-        let key = Key { inputs: part.batch.inputs(first), outputs: None, inlines: false };
+        let key = Key { inputs: part.batch.inputs(first), outputs: None };
         let specialisations = self.load_specialisations();
         let specialisation = find(&specialisations, key);
         let (served, exit) = match specialisation {
@@ -106,7 +106,7 @@ impl Core {
             return served;
         }
         let element = first + served;
-        let key = Key { inputs: part.batch.inputs(element), outputs: None, inlines: false };
+        let key = Key { inputs: part.batch.inputs(element), outputs: None };
         let result = match exit {
             Some(_) => self.call_tape(f, key, request, exit, part.gradient(element)),
             None => self.call_scalar(f, key, request, part.gradient(element)),

@@ -20,7 +20,7 @@ const MAX_COUNTED: usize = 1024;
 /// The recent calls of lengths without a specialisation.
 #[derive(Debug, Default)]
 pub(super) struct OtherLengths {
-    counts: HashMap<(usize, usize, Option<OutputShape>, bool), u64>,
+    counts: HashMap<(usize, usize, Option<OutputShape>), u64>,
     /// The number of calls since the counts were halved.
     calls: u64,
     /// The calls with lengths whose specialisation has been replaced.
@@ -46,7 +46,7 @@ impl OtherLengths {
             self.counts.clear();
         }
         let (active, inactive) = key.lengths();
-        let key = (active, inactive, key.outputs.cloned(), key.inlines);
+        let key = (active, inactive, key.outputs.cloned());
         let count = self.counts.entry(key.clone()).or_insert(0);
         *count += 1;
         let recent = specialisations.iter().map(|one| one.recent_calls()).enumerate();

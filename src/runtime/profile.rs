@@ -29,6 +29,13 @@ pub(super) struct KernelExit {
     pub(super) reason: ExitReason,
 }
 
+impl KernelExit {
+    /// Tests whether all results were finite, so that the call has another path.
+    pub(super) fn is_finite(self) -> bool {
+        !matches!(self.reason, ExitReason::NonFinite)
+    }
+}
+
 /// The reason why a kernel had no result.
 #[derive(Clone, Copy)]
 pub(super) enum ExitReason {

@@ -28,8 +28,6 @@ pub(super) struct Specialisation {
     pub(super) inactive: usize,
     /// The outputs, if there are several.
     pub(super) outputs: Option<OutputShape>,
-    /// True if gradients of recorded functions inside are inlined, for second derivatives.
-    pub(super) inlines: bool,
     /// The patterns of its Hessian and of its Jacobian.
     patterns: [KnownPattern; 2],
     /// The kernel for each purpose.
@@ -70,7 +68,6 @@ impl Specialisation {
             active,
             inactive,
             outputs,
-            inlines: key.inlines,
             patterns: patterns.map(KnownPattern::new),
             kernels: Default::default(),
             profile: Mutex::new(Profile::new(active, inactive + weights, hotness)),
@@ -389,9 +386,13 @@ impl Specialisation {
         }
     }
 
-    /// Compiles for all purposes now, after a compilation under way. False if nothing has been
-    /// recorded.
-    pub(super) fn compile_now(self: &Arc<Self>, options: &Options) -> Result<bool, Refusal> {
+    /// Compiles now, after a compilation under way: for all purposes that were requested, and if
+    /// `with_basic` for the basic ones. False if nothing has been recorded.
+    pub(super) fn compile_now(
+        self: &Arc<Self>,
+        with_basic: bool,
+        options: &Options,
+    ) -> Result<bool, Refusal> {
         let mut profile = self.lock();
         while profile.compiling {
             profile = self.compiled.wait(profile).unwrap_or_else(PoisonError::into_inner);
@@ -403,7 +404,7 @@ impl Specialisation {
         let asked = |profile: &Profile| {
             Purpose::ALL.map(|one| {
                 let is_basic = !one.needs_whole_run() && one.has_weights() == has_outputs;
-                is_basic && !self.inlines || profile.requested[one as usize]
+                is_basic && with_basic || profile.requested[one as usize]
             })
         };
         Job::start(self, profile, asked).run(options);

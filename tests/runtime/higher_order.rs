@@ -5,7 +5,7 @@ use core::convert::Infallible;
 use std::sync::Arc;
 
 use phigrad::internals::Random;
-use phigrad::{CustomOperation, Numerics, Operation, Recorded, Tape, TapeBuilder, Var};
+use phigrad::{CustomOperation, Numerics, Operation, Purpose, Recorded, Tape, TapeBuilder, Var};
 
 use crate::common::random_programs::Recipe;
 use crate::common::series::Series;
@@ -552,6 +552,27 @@ fn custom_operations_inside_have_no_third_derivatives() {
             true => assert_near("outside", product.unwrap()[0], 144.0),
             false => assert!(product.unwrap_err().is_not_twice_differentiable()),
         }
+    }
+}
+
+#[test]
+fn one_specialisation_serves_gradients_and_one_second_derivatives() {
+    let f = manual(Numerics::Real).record(|x: &[Var]| x[0].powi(4));
+    let limits = limits(|limits| limits.specialisations = 1);
+    let builder = manual(Numerics::Real).limits(limits);
+    let slope = builder.record(move |x: &[Var]| f.call_grad(x).unwrap()[0]);
+    for round in 0..2 {
+        for calls in [0, 2] {
+            assert_near("gradient", slope.grad(&[2.0]).unwrap()[0], 48.0);
+            assert_near("product", slope.hvp(&[2.0], &[1.0]).unwrap()[0], 48.0);
+            slope.compile().unwrap();
+            let report = slope.report();
+            assert_eq!((report.kernel_calls, report.tape_calls), (calls, 2), "{round}: {report}");
+            let purposes = report.kernels.iter().map(|kernel| kernel.purpose);
+            assert_eq!(purposes.filter(|&one| one == Purpose::HessianProduct).count(), 1);
+        }
+        slope.invalidate();
+        assert_eq!(slope.report().tape_calls, 0);
     }
 }
 
