@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 
 use super::primal::Primal;
 use super::reverse::Reverse;
-use crate::ssa::{Access, AccessData, Array, ArrayData, Def, Graph, Node};
+use crate::ssa::{Access, AccessData, AffineIndex, Array, ArrayData, Def, Graph, Node};
 
 /// A range of active inputs whose derivatives are an array of outputs.
 pub(super) struct OutputArray {
@@ -70,11 +70,8 @@ pub(super) fn output_arrays(primal: &Primal<'_>) -> Vec<OutputArray> {
 
 /// The smallest and the largest index of this access.
 pub(super) fn range(graph: &Graph, data: &AccessData) -> (i64, i64) {
-    let base = i64::from(data.base);
-    data.strides.iter().fold((base, base), |(low, high), &(region, stride)| {
-        let most = i64::from(stride) * (i64::from(graph.bound(region)) - 1).max(0);
-        (low + most.min(0), high + most.max(0))
-    })
+    let (low, high) = AffineIndex::of(data).range(graph);
+    (low as i64, high as i64)
 }
 
 impl Reverse<'_> {

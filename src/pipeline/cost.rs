@@ -9,8 +9,8 @@ use hashbrown::{HashMap, HashSet};
 use crate::loops::can_expand;
 use crate::numeric::{AffineMap, AffinePower, Instruction, Program, Routine, Trips};
 use crate::op::{Op, latency, throughput};
-use crate::ssa::fallback_loops;
 use crate::ssa::{Block, Def, End, Graph, Item, Node, Region};
+use crate::ssa::{fallback_loops, last_iteration};
 
 /// The overhead of an iteration: counting, comparing, jumping.
 const ITERATION: u64 = 8;
@@ -181,8 +181,7 @@ fn all_iterations(
 ) -> u64 {
     let (mut total, mut pending) = (0u64, vec![(region, 1u64)]);
     while let Some((region, outer)) = pending.pop() {
-        let cycle = region.and_then(|region| graph.regions[region].cycle.as_ref());
-        let times = outer.saturating_mul(cycle.map_or(1, |cycle| u64::from(cycle.bound)));
+        let times = outer.saturating_mul(region.map_or(1, |region| average_trips(graph, region)));
         let root = region.map_or(graph.root(), |region| graph.regions[region].root);
         let blocks = graph.tree(root);
         let iteration = Iteration::of(graph, region, &blocks);
@@ -192,6 +191,16 @@ fn all_iterations(
         pending.extend(inner.map(|inner| (Some(inner), times)));
     }
     total
+}
+
+/// The trip count of `region`; 1 if it is no loop. That of a loop whose trip count depends on the
+/// iteration of a loop around it is half way between the least and the largest; otherwise it is the
+/// bound.
+fn average_trips(graph: &Graph, region: Region) -> u64 {
+    let bound = u64::from(graph.bound(region));
+    let Some(last) = last_iteration(graph, region) else { return bound };
+    let (least, most) = last.range(graph);
+    u64::try_from((least + most) / 2 + 1).unwrap_or(bound)
 }
 
 /// The time of `graph` with its reverse sweep, if all calls are accepted.

@@ -53,8 +53,9 @@ mod verify;
 mod version;
 
 pub(crate) use analysis::{
-    Activity, BlockRanges, KnownRanges, Range, adjoint_targets, block_profile, control_slice,
-    known_element, passes_on, phi_operands, range_of, uses, varied_by,
+    Activity, AffineIndex, BlockRanges, KnownRanges, Range, adjoint_targets, block_profile,
+    control_slice, known_element, last_iteration, passes_on, phi_operands, range_of, uses,
+    varied_by,
 };
 pub use analysis::{Flow, Nest, activity, most_steps};
 pub(crate) use append::Appender;

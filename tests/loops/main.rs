@@ -10,4 +10,5 @@ mod exact_loops;
 mod hoisted;
 mod reroll;
 mod reroll_random;
+mod triangles;
 mod trips;

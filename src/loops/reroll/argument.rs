@@ -5,6 +5,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use super::ragged::Row;
 use crate::ssa::{
     Access, AccessData, Appender, Array, ArrayData, Block, Def, Graph, Node, PlaceId, Region,
     inputs_first,
@@ -28,6 +29,8 @@ pub(super) enum Arg {
         leaves: Rc<[Leaf]>,
         strides: Strides,
     },
+    /// In a loop, for an inner loop that is not known yet.
+    Row(Row),
     /// All saved values of this node, computed in a loop that has ended.
     Saved(Node),
     /// An operand without a form in the new graph. Emission fails if a step uses it.
@@ -109,8 +112,8 @@ impl OutputGraph {
                 (self.array(*array), *base, strides)
             }
             Arg::Table { leaves, strides } => (self.table(leaves), 0, strides),
-            Arg::Saved(_) | Arg::Missing => {
-                self.has_failed = true;
+            Arg::Row(_) | Arg::Saved(_) | Arg::Missing => {
+                self.fail();
                 return self.graph.intern_const(0);
             }
         };
@@ -122,6 +125,11 @@ impl OutputGraph {
         let element = self.graph.push_element(block, access, place);
         self.elements.insert((block, access), element);
         element
+    }
+
+    /// Notes that a step has no form in the new graph.
+    pub(super) fn fail(&mut self) {
+        self.has_failed = true;
     }
 
     fn leaf(&mut self, leaf: Leaf) -> Node {
@@ -184,17 +192,7 @@ fn same(args: &[Arg]) -> Option<Arg> {
 
 /// The access, if `args` are elements of one array in arithmetic progression.
 fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
-    let place = |arg: &Arg| match arg {
-        Arg::Element { array, base, .. } => Some((*array, i64::from(*base))),
-        Arg::Leaf(Leaf::Node(node)) => match graph.nodes[*node].def {
-            Def::Input(number) => {
-                let (array, number) = ArraySource::of_input(graph, number);
-                Some((array, i64::from(number)))
-            }
-            _ => None,
-        },
-        Arg::Leaf(Leaf::Const(_)) | Arg::Table { .. } | Arg::Saved(_) | Arg::Missing => None,
-    };
+    let place = |arg: &Arg| place(arg, graph);
     let [first, second, ..] = args else { return None };
     let (array, base) = place(first)?;
     let by = place(second)?.1 - base;
@@ -209,11 +207,27 @@ fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
     Some(Arg::Element { array, base: u32::try_from(base).ok()?, strides })
 }
 
+/// The array of which `arg` is an element, with its index but for the strides.
+pub(super) fn place(arg: &Arg, graph: &Graph) -> Option<(ArraySource, i64)> {
+    match arg {
+        Arg::Element { array, base, .. } => Some((*array, i64::from(*base))),
+        Arg::Leaf(Leaf::Node(node)) => match graph.nodes[*node].def {
+            Def::Input(number) => {
+                let (array, number) = ArraySource::of_input(graph, number);
+                Some((array, i64::from(number)))
+            }
+            _ => None,
+        },
+        Arg::Leaf(Leaf::Const(_)) | Arg::Table { .. } => None,
+        Arg::Row(_) | Arg::Saved(_) | Arg::Missing => None,
+    }
+}
+
 /// The strides of an operand; none for leaves.
-fn strides_of(arg: &Arg) -> &[(Region, i32)] {
+pub(super) fn strides_of(arg: &Arg) -> &[(Region, i32)] {
     match arg {
         Arg::Element { strides, .. } | Arg::Table { strides, .. } => strides,
-        Arg::Leaf(_) | Arg::Saved(_) | Arg::Missing => &[],
+        Arg::Leaf(_) | Arg::Row(_) | Arg::Saved(_) | Arg::Missing => &[],
     }
 }
 
@@ -221,13 +235,14 @@ fn strides_of(arg: &Arg) -> &[(Region, i32)] {
 fn table(args: &[Arg], inside: Region) -> Option<Arg> {
     let tables = args.iter().find_map(|arg| match arg {
         Arg::Table { leaves, strides } => Some((leaves.len(), strides.clone())),
-        Arg::Leaf(_) | Arg::Element { .. } | Arg::Saved(_) | Arg::Missing => None,
+        Arg::Leaf(_) | Arg::Element { .. } => None,
+        Arg::Row(_) | Arg::Saved(_) | Arg::Missing => None,
     });
     let (len, mut strides) = tables.unwrap_or((1, Strides::new()));
     let fits = |arg: &Arg| match arg {
         Arg::Leaf(_) => true,
         Arg::Table { leaves, strides: like } => leaves.len() == len && *like == strides,
-        Arg::Element { .. } | Arg::Saved(_) | Arg::Missing => false,
+        Arg::Element { .. } | Arg::Row(_) | Arg::Saved(_) | Arg::Missing => false,
     };
     if !args.iter().all(fits) {
         return None;
@@ -235,7 +250,7 @@ fn table(args: &[Arg], inside: Region) -> Option<Arg> {
     let leaf = |arg: &Arg, index: usize| match arg {
         Arg::Leaf(leaf) => Some(*leaf),
         Arg::Table { leaves, .. } => leaves.get(index).copied(),
-        Arg::Element { .. } | Arg::Saved(_) | Arg::Missing => None,
+        Arg::Element { .. } | Arg::Row(_) | Arg::Saved(_) | Arg::Missing => None,
     };
     let leaves: Option<Rc<[Leaf]>> =
         (0..len).flat_map(|index| args.iter().map(move |arg| leaf(arg, index))).collect();

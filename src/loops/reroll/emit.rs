@@ -65,6 +65,19 @@ impl Locals {
         self.args.get(number as usize).cloned().flatten().unwrap_or(Arg::Missing)
     }
 
+    /// Tests whether output `number` of the next step is used.
+    pub(super) fn is_needed(&self, number: usize) -> bool {
+        self.needed[self.next + number]
+    }
+
+    /// Defines `outputs` of the next `count`.
+    pub(super) fn define_some(&mut self, count: usize, outputs: Vec<(usize, Arg)>) {
+        for (number, arg) in outputs {
+            self.args[self.next + number] = Some(arg);
+        }
+        self.next += count;
+    }
+
     pub(super) fn define(&mut self, node: Node) {
         self.define_as(Arg::Leaf(Leaf::Node(node)));
     }
@@ -90,9 +103,9 @@ impl Emitter<'_> {
         // A parent comes before its arms, so their new blocks are known when they are emitted.
         let resolve = |locals: &Locals, reference: Ref| match reference {
             Ref::Own(number) => locals.get(number),
-            Ref::Outer(outside) | Ref::Carried { outer: outside, .. } => {
-                outer[outside as usize].clone()
-            }
+            Ref::Outer(outside)
+            | Ref::Carried { outer: outside, .. }
+            | Ref::Rows { outer: outside, .. } => outer[outside as usize].clone(),
         };
         let mut blocks = vec![root; scope.blocks.len()];
         for (index, data) in scope.blocks.iter().enumerate() {
@@ -164,6 +177,8 @@ impl Emitter<'_> {
                 let phis = self.emit_exit_loop(template, &args, block);
                 phis.into_iter().for_each(|phi| locals.define(phi));
             }
+            // Emitted with the loop around it.
+            Template::Ragged { .. } => self.output.fail(),
             Template::Loop { times, steps, place } => {
                 let first = locals.next;
                 locals.next += self.templates.outputs(template);
@@ -202,8 +217,14 @@ impl Emitter<'_> {
         let mut operands = operands.into_iter();
         for step in steps {
             let args = operands.by_ref().take(step.operands.len());
-            let args = args.map(|operand| operand.arg(&locals, &phis)).collect();
-            self.step(step.template, args, body, &mut locals);
+            let args: Args = args.map(|operand| operand.arg(&locals, &phis)).collect();
+            match self.templates.get(step.template) {
+                Template::Ragged { .. } => {
+                    let around = (region, times);
+                    self.emit_ragged(step.template, args, around, body, &mut locals);
+                }
+                _ => self.step(step.template, args, body, &mut locals),
+            }
         }
         let nexts = self.nexts(&carried, &locals, &phis, body, place);
         let values: Vec<Node> = needed
@@ -254,14 +275,33 @@ impl Emitter<'_> {
         block: Block,
     ) -> (Carried, Vec<Operand>) {
         let region = self.output.graph.regions.next_key();
+        self.operands_by(refs, args, block, |output, operand, place| match operand {
+            Ref::Rows { outer, trips } => {
+                let (rows, trips) = (&args[outer as usize..], (trips, times as usize));
+                output.rows_in_loop(rows, trips, region, block, place)
+            }
+            Ref::Own(outer) | Ref::Outer(outer) | Ref::Carried { outer, .. } => {
+                let args = &args[outer as usize..][..times as usize];
+                output.in_loop(args, region, block, place)
+            }
+        })
+    }
+
+    /// As [`Emitter::operands`]; `in_loop` gives an operand that comes from outside.
+    pub(super) fn operands_by(
+        &mut self,
+        refs: &[(Ref, Option<PlaceId>)],
+        args: &[Arg],
+        block: Block,
+        in_loop: impl Fn(&mut OutputGraph, Ref, Option<PlaceId>) -> Arg,
+    ) -> (Carried, Vec<Operand>) {
         let mut carried = Carried::default();
         let mut operands = Vec::with_capacity(refs.len());
         for &(operand, place) in refs {
             operands.push(match operand {
                 Ref::Own(number) => Operand::Own(number),
-                Ref::Outer(outer) => {
-                    let args = &args[outer as usize..][..times as usize];
-                    Operand::Arg(self.output.in_loop(args, region, block, place))
+                Ref::Outer(_) | Ref::Rows { .. } => {
+                    Operand::Arg(in_loop(&mut self.output, operand, place))
                 }
                 Ref::Carried { value, distance, outer } => {
                     let mut next = Next::Own(value);

@@ -8,7 +8,7 @@
 //! 2. `period`: periodic runs of templates in a list.
 //! 3. `search`: which periodic runs are loops, by their operands.
 //! 4. `roll`: makes each loop one step and repeats, so that outer loops are found around inner
-//!    ones.
+//!    ones; `ragged`: around inner loops whose trip count changes.
 //! 5. `exit_chain`: loops with a data-dependent exit, from chains of branches.
 //! 6. `emit` makes the new graph, with `argument` (array accesses for operands that vary) and
 //!    `exits` (loops with exits); `places` gives nested loops distinct source places.
@@ -28,6 +28,7 @@ mod exits;
 mod jump_threading;
 mod period;
 mod places;
+mod ragged;
 mod roll;
 mod search;
 mod template;

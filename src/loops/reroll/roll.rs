@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::RerollLimits;
 use super::period::runs;
+use super::ragged::roll_ragged;
 use super::search::{Definitions, Repetition, Search, Source, Span};
 use super::template::{Inner, Ref, Step, Template, TemplateId, Templates};
 use crate::ssa::Node;
@@ -22,12 +23,29 @@ pub(super) fn roll(
     if split_loops(steps, templates, definitions, limits) {
         roll_repeatedly(steps, templates, definitions, limits);
     }
+    for _ in 0..limits.depth {
+        set_definitions(steps, definitions);
+        if !roll_ragged(steps, templates, definitions, limits) {
+            break;
+        }
+        roll_repeatedly(steps, templates, definitions, limits);
+    }
     unroll_copying(steps, templates, definitions, limits);
     steps.iter().filter(|step| is_loop(step, templates)).count()
 }
 
 fn is_loop(step: &Step, templates: &Templates) -> bool {
     matches!(templates.get(step.template), Template::Loop { .. })
+}
+
+/// The trip count and the body of a loop that can be unrolled.
+fn even_loop<'t>(step: &Step, templates: &'t Templates) -> Option<(usize, &'t [Inner])> {
+    match templates.get(step.template) {
+        Template::Loop { times, steps, .. } if templates.is_even_loop(step.template) => {
+            Some((*times as usize, steps))
+        }
+        _ => None,
+    }
 }
 
 /// Rolls until nothing repeats.
@@ -78,12 +96,12 @@ fn split_loops(
     let (mut flat, mut loops) = (Vec::new(), Vec::new());
     for step in steps.iter() {
         let start = flat.len();
-        match templates.get(step.template) {
-            Template::Loop { times, steps: body, .. } => {
-                unroll(step, *times as usize, body, templates, &mut flat);
-                loops.push(Span { start, period: body.len(), times: *times as usize });
+        match even_loop(step, templates) {
+            Some((times, body)) => {
+                unroll(step, times, body, templates, &mut flat);
+                loops.push(Span { start, period: body.len(), times });
             }
-            _ => flat.push(step.clone()),
+            None => flat.push(step.clone()),
         }
     }
     set_definitions(&flat, definitions);
@@ -95,7 +113,7 @@ fn split_loops(
     let mut new = Vec::new();
     let mut of_loops = loops.iter().zip(&pieces);
     for step in steps.drain(..) {
-        if !is_loop(&step, templates) {
+        if !templates.is_even_loop(step.template) {
             new.push(step);
             continue;
         }
@@ -127,8 +145,7 @@ fn unroll_copying(
     let search = Search::new(steps, templates, definitions, limits);
     let mut new = Vec::with_capacity(steps.len());
     for step in steps.iter() {
-        if let Template::Loop { times, steps: body, .. } = templates.get(step.template) {
-            let times = *times as usize;
+        if let Some((times, body)) = even_loop(step, templates) {
             let copied = body.iter().flat_map(|inner| &inner.operands).map(|&operand| {
                 let Ref::Outer(outer) = operand else { return 0 };
                 search.copied_operands(&step.operands[outer as usize..][..times])
@@ -151,7 +168,9 @@ fn unroll(whole: &Step, times: usize, body: &[Inner], templates: &Templates, fla
         for step in body {
             let operand = |&operand: &Ref| match operand {
                 Ref::Own(value) => whole.outputs[iteration * width + value as usize],
-                Ref::Outer(outer) => whole.operands[outer as usize + iteration],
+                Ref::Outer(outer) | Ref::Rows { outer, .. } => {
+                    whole.operands[outer as usize + iteration]
+                }
                 Ref::Carried { value, distance, outer } => {
                     match iteration.checked_sub(distance as usize) {
                         Some(earlier) => whole.outputs[earlier * width + value as usize],

@@ -9,13 +9,15 @@ use super::RerollLimits;
 use super::period::PeriodicRun;
 use super::template::{Step, Templates};
 use crate::entity::PrimaryMap;
-use crate::ssa::{Array, ArrayData, Def, Graph, Node};
+use crate::ssa::{Array, ArrayData, Def, Graph, Node, uses};
 use crate::trace::CarriedValues;
 
 /// The definition of each node: a step of the current list and the number of the output.
 pub(super) struct Definitions<'a> {
     graph: &'a Graph,
     definitions: PrimaryMap<Node, (u32, u32, u32)>,
+    /// The number of users of each node of the graph.
+    uses: PrimaryMap<Node, u32>,
     list: u32,
 }
 
@@ -24,6 +26,7 @@ impl<'a> Definitions<'a> {
         Definitions {
             graph,
             definitions: PrimaryMap::filled((0, 0, 0), graph.nodes.len()),
+            uses: uses(graph),
             list: 0,
         }
     }
@@ -38,8 +41,19 @@ impl<'a> Definitions<'a> {
         self.graph
     }
 
+    /// The bits of `node` if it is a constant.
+    pub(super) fn constant(&self, node: Node) -> Option<u64> {
+        self.graph.nodes.get(node)?;
+        self.graph.constant(node).map(f64::to_bits)
+    }
+
+    /// The number of users of `node`; the largest number for one that is not of the graph.
+    pub(super) fn uses(&self, node: Node) -> u32 {
+        self.uses.get(node).copied().unwrap_or(u32::MAX)
+    }
+
     /// The number of the input `node`.
-    fn input(&self, node: Node) -> Option<usize> {
+    pub(super) fn input(&self, node: Node) -> Option<usize> {
         match self.graph.nodes.get(node)?.def {
             Def::Input(number) => Some(number as usize),
             _ => None,
@@ -47,7 +61,7 @@ impl<'a> Definitions<'a> {
     }
 
     /// The array that an enclosing loop reads as `node`, with stride and base.
-    fn element(&self, node: Node) -> Option<(Array, i32, usize)> {
+    pub(super) fn element(&self, node: Node) -> Option<(Array, i32, usize)> {
         let Def::Element(access) = self.graph.nodes.get(node)?.def else { return None };
         let data = &self.graph.accesses[access];
         match (&self.graph.arrays[data.array], &data.strides[..]) {
@@ -258,7 +272,9 @@ impl<'a> Search<'a> {
             }
             let span = repetition.span;
             let weight = self.before[span.end()].1 - self.before[span.start].1;
-            if span.times >= iterations && weight >= self.limits.weight {
+            // The pieces of a loop are the bodies of an outer one.
+            let least = if strict { self.limits.weight / 2 } else { self.limits.weight };
+            if span.times >= iterations && weight >= least {
                 at = span.end();
                 found.push(repetition);
             } else {
@@ -352,10 +368,11 @@ impl<'a> Search<'a> {
                         Some((step, output)) => {
                             let distance = times - (step - start) / period;
                             let step = (step - start) % period;
-                            self.continued(
+                            continued(
                                 *source,
                                 Source::Inside { distance, step, output },
                                 times,
+                                self.limits.distance,
                             )
                         }
                         None if strict => live_in(*source, self.array(operand, definition)),
@@ -376,22 +393,6 @@ impl<'a> Search<'a> {
             }
         }
         Repetition { span: Span { start, period, times }, sources }
-    }
-
-    /// The source of an operand that came from `source` before and in this iteration from `here`;
-    /// `None` if they do not fit together.
-    fn continued(&self, source: Source, here: Source, iteration: usize) -> Option<Source> {
-        let begins = match here {
-            Source::Inside { distance, .. } => {
-                distance == iteration && distance <= self.limits.distance as usize
-            }
-            _ => false,
-        };
-        let fits = match source {
-            Source::Unknown | Source::LiveIn | Source::Element { .. } => begins,
-            Source::Inside { .. } => source == here,
-        };
-        fits.then_some(here)
     }
 
     /// The array of which `node` is an element, with its index and the number of elements per
@@ -419,6 +420,27 @@ impl<'a> Search<'a> {
     }
 }
 
+/// The source of an operand that came from `source` before and in this iteration from `here`;
+/// `None` if they do not fit together.
+pub(super) fn continued(
+    source: Source,
+    here: Source,
+    iteration: usize,
+    most_distance: u32,
+) -> Option<Source> {
+    let begins = match here {
+        Source::Inside { distance, .. } => {
+            distance == iteration && distance <= most_distance as usize
+        }
+        _ => false,
+    };
+    let fits = match source {
+        Source::Unknown | Source::LiveIn | Source::Element { .. } => begins,
+        Source::Inside { .. } => source == here,
+    };
+    fits.then_some(here)
+}
+
 /// The source of an operand that came from `source` before and now from before the loop, perhaps
 /// from an array; `None` if they do not fit together.
 fn live_in(source: Source, array: Option<(ArraySource, usize, usize)>) -> Option<Source> {
@@ -438,10 +460,13 @@ fn live_in(source: Source, array: Option<(ArraySource, usize, usize)>) -> Option
 }
 
 /// Tests whether these pieces can replace the whole loop: they cover at least half of it, and are
-/// few or of equal length.
+/// few, or their lengths change by the same number from one to the next.
 fn are_better(pieces: &[Repetition], whole: Span) -> bool {
     let covered: usize = pieces.iter().map(|piece| piece.span.end() - piece.span.start).sum();
     let middle = pieces.get(1..pieces.len().saturating_sub(1)).unwrap_or_default();
-    let are_even = middle.windows(2).all(|pair| pair[0].span.times == pair[1].span.times);
+    let times = |piece: &Repetition| piece.span.times as i64;
+    let change = |pair: &[Repetition]| times(&pair[1]) - times(&pair[0]);
+    let mut changes = middle.windows(2).map(change);
+    let are_even = changes.next().is_none_or(|first| changes.all(|change| change == first));
     covered * 2 >= whole.end() - whole.start && (pieces.len() <= 3 || are_even)
 }

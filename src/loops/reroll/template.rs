@@ -11,6 +11,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use super::ragged::{Trips, without_trips};
 use super::trace_loops::Param;
 use crate::entity::{PrimaryMap, entity};
 use crate::op::Op;
@@ -33,6 +34,9 @@ pub(super) enum Template {
     Region { scope: Scope, phis: u32, place: Option<PlaceId> },
     /// These steps `times` times. The outputs are those of all iterations.
     Loop { times: u32, steps: Vec<Inner>, place: Option<PlaceId> },
+    /// These steps as often as `trips` tells, inside a loop. Its operands are rows, each of which
+    /// counts as one operand, and initial values. The outputs are those of the last iteration.
+    Ragged { trips: Trips, steps: Vec<Inner>, place: Option<PlaceId> },
     /// A trace loop. Its operands are the initial values of its entry φs, then one for each
     /// parameter that is no entry φ. Its outputs are its saved nodes, each for all iterations,
     /// and its φs.
@@ -97,7 +101,7 @@ pub(super) enum ScopeEnd {
 }
 
 /// A step inside a region or loop.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Inner {
     pub(super) template: TemplateId,
     pub(super) operands: SmallVec<[Ref; 3]>,
@@ -111,6 +115,9 @@ pub(super) enum Ref {
     /// In a region: this operand of the whole. In a loop: this operand in the first iteration,
     /// the next one in the second, and so on.
     Outer(u32),
+    /// In a loop: the operands from this one on, a row for each iteration, as long as the trip count of
+    /// the inner loop that reads it.
+    Rows { outer: u32, trips: Trips },
     /// This output, `distance` iterations back. In the first `distance` iterations like `Outer`.
     Carried { value: u32, distance: u32, outer: u32 },
 }
@@ -128,6 +135,8 @@ struct Known {
     template: Rc<Template>,
     outputs: usize,
     weight: u64,
+    /// The first template of the same shape: for loops the same but for the trip count.
+    shape: TemplateId,
 }
 
 /// All templates, interned.
@@ -135,6 +144,8 @@ struct Known {
 pub(super) struct Templates {
     templates: PrimaryMap<TemplateId, Known>,
     ids: HashMap<Rc<Template>, TemplateId>,
+    /// The loops of each shape, by their bodies.
+    shapes: HashMap<(Vec<Inner>, Option<PlaceId>), TemplateId>,
 }
 
 impl Templates {
@@ -143,10 +154,35 @@ impl Templates {
         if let Some(&id) = self.ids.get(&template) {
             return id;
         }
+        let next = self.templates.next_key();
+        let shape = match &template {
+            Template::Loop { steps, place, .. } => match without_trips(steps) {
+                Some(steps) => *self.shapes.entry((steps, *place)).or_insert(next),
+                None => next,
+            },
+            _ => next,
+        };
         let template = Rc::new(template);
-        let id = self.templates.push(Known { template: Rc::clone(&template), outputs, weight });
+        let known = Known { template: Rc::clone(&template), outputs, weight, shape };
+        let id = self.templates.push(known);
         self.ids.insert(template, id);
         id
+    }
+
+    /// The first template of the same shape.
+    pub(super) fn shape(&self, id: TemplateId) -> TemplateId {
+        self.templates[id].shape
+    }
+
+    /// Tests whether `id` is a loop with a constant number of operands for each iteration.
+    pub(super) fn is_even_loop(&self, id: TemplateId) -> bool {
+        let is_row = |operand: &Ref| matches!(operand, Ref::Rows { .. });
+        match self.get(id) {
+            Template::Loop { steps, .. } => {
+                !steps.iter().flat_map(|step| &step.operands).any(is_row)
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn get(&self, id: TemplateId) -> &Template {
@@ -176,6 +212,7 @@ impl Templates {
         match self.get(id) {
             Template::Apply { place, .. } | Template::Region { place, .. } => *place,
             Template::Loop { place, .. } | Template::While { place, .. } => *place,
+            Template::Ragged { place, .. } => *place,
             Template::TraceLoop { place, .. } | Template::Saved { place, .. } => *place,
             Template::Guard { .. } => None,
         }

@@ -2,7 +2,7 @@
 
 use super::nodes::is_forward_loop;
 use super::{VerifyError, at_access, at_array};
-use crate::ssa::analysis::Nest;
+use crate::ssa::analysis::{AffineIndex, Nest};
 use crate::ssa::arrays::{AccessData, ArrayData};
 use crate::ssa::graph::{Def, Graph, Node};
 
@@ -72,9 +72,7 @@ fn check_access(graph: &Graph, nest: &Nest, data: &AccessData) -> Result<(), Str
     if graph.arrays.get(data.array).is_none() {
         return Err("is to an array that does not exist".into());
     }
-    // 128 bits: each stride has 32 bits and is multiplied by up to 32 bits.
-    let (mut least, mut most) = (i128::from(data.base), i128::from(data.base));
-    for (index, &(region, stride)) in data.strides.iter().enumerate() {
+    for (index, &(region, _)) in data.strides.iter().enumerate() {
         if !is_forward_loop(graph, region) {
             return Err(format!(
                 "has a stride by {region}, which is no loop with an iteration number"
@@ -83,11 +81,8 @@ fn check_access(graph: &Graph, nest: &Nest, data: &AccessData) -> Result<(), Str
         if data.strides[..index].iter().any(|&(before, _)| before == region) {
             return Err(format!("has two strides by {region}"));
         }
-        let bound = graph.bound(region);
-        let last = i128::from(stride) * i128::from(bound.saturating_sub(1));
-        least += last.min(0);
-        most += last.max(0);
     }
+    let (least, most) = AffineIndex::of(data).range(graph);
     if least < 0 || most >= graph.array_len(data.array, nest) as i128 {
         return Err("may be outside of its array".into());
     }

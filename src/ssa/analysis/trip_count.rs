@@ -1,0 +1,191 @@
+//! Trip counts that are known before a call: constants, or affine functions of the iteration numbers
+//! of the loops around, as in a triangle.
+
+use smallvec::SmallVec;
+
+use crate::op::Op;
+use crate::ssa::arrays::AccessData;
+use crate::ssa::graph::{Def, Graph, Node, Region};
+
+/// `constant` plus, for each loop, a multiple of its iteration number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AffineIndex {
+    pub(crate) constant: i128,
+    /// Without multiples of zero.
+    pub(crate) terms: SmallVec<[(Region, i128); 2]>,
+}
+
+impl AffineIndex {
+    fn constant(constant: i128) -> AffineIndex {
+        AffineIndex { constant, terms: SmallVec::new() }
+    }
+
+    /// The index of `access`.
+    pub(crate) fn of(access: &AccessData) -> AffineIndex {
+        let terms = access.strides.iter().filter(|by| by.1 != 0);
+        let terms = terms.map(|&(region, stride)| (region, i128::from(stride))).collect();
+        AffineIndex { constant: i128::from(access.base), terms }
+    }
+
+    /// Adds `factor` times `other`.
+    fn add(&mut self, factor: i128, other: &AffineIndex) {
+        self.constant += factor * other.constant;
+        for &(region, multiple) in &other.terms {
+            match self.terms.iter_mut().find(|term| term.0 == region) {
+                Some(term) => term.1 += factor * multiple,
+                None => self.terms.push((region, factor * multiple)),
+            }
+        }
+        self.terms.retain(|term| term.1 != 0);
+    }
+
+    /// The value of `node`, if it is such a function of integers.
+    fn of_node(graph: &Graph, node: Node) -> Option<AffineIndex> {
+        /// The largest constant, so that sums and products are exact.
+        const MOST: f64 = (1u64 << 31) as f64;
+        let is_index = |number: &f64| number.fract() == 0.0 && number.abs() <= MOST;
+        match graph.nodes[node].def {
+            Def::Const(_) => {
+                let number = graph.constant(node).filter(is_index)?;
+                Some(AffineIndex::constant(number as i128))
+            }
+            Def::Iteration(region) => {
+                Some(AffineIndex { constant: 0, terms: [(region, 1)].into_iter().collect() })
+            }
+            Def::Apply(op @ (Op::Add | Op::Sub | Op::Mul), [a, b, _]) => {
+                let (mut a, b) = (Self::of_node(graph, a)?, Self::of_node(graph, b)?);
+                match op {
+                    Op::Add => a.add(1, &b),
+                    Op::Sub => a.add(-1, &b),
+                    _ if b.terms.is_empty() => a.scale(b.constant),
+                    _ if a.terms.is_empty() => {
+                        let factor = a.constant;
+                        a = b;
+                        a.scale(factor);
+                    }
+                    _ => return None,
+                }
+                Some(a).filter(|index| index.is_small())
+            }
+            _ => None,
+        }
+    }
+
+    fn scale(&mut self, factor: i128) {
+        self.constant *= factor;
+        self.terms.iter_mut().for_each(|term| term.1 *= factor);
+        self.terms.retain(|term| term.1 != 0);
+    }
+
+    fn is_small(&self) -> bool {
+        const MOST: i128 = 1 << 40;
+        self.constant.abs() <= MOST && self.terms.iter().all(|term| term.1.abs() <= MOST)
+    }
+
+    /// The smallest and the largest value over all iterations of its loops.
+    pub(crate) fn range(&self, graph: &Graph) -> (i128, i128) {
+        (-self.negated().most(graph), self.clone().most(graph))
+    }
+
+    fn negated(&self) -> AffineIndex {
+        let mut negated = self.clone();
+        negated.scale(-1);
+        negated
+    }
+
+    /// The largest value. The last iteration of an inner loop is a function of those of the loops
+    /// around it, so inner loops are eliminated first.
+    fn most(mut self, graph: &Graph) -> i128 {
+        /// More loops in turn than any nest has.
+        const ROUNDS: usize = 64;
+        for _ in 0..ROUNDS {
+            let last = |region: Region| last_iteration(graph, region);
+            // A loop that no other loop of the index depends on.
+            let depends = |region: Region| {
+                let lasts = self.terms.iter().filter_map(|term| last(term.0));
+                lasts.into_iter().any(|last| last.terms.iter().any(|term| term.0 == region))
+            };
+            let Some(at) = self.terms.iter().position(|term| !depends(term.0)) else { break };
+            let (region, multiple) = self.terms.swap_remove(at);
+            if multiple <= 0 {
+                continue;
+            }
+            let bound = i128::from(graph.bound(region).saturating_sub(1));
+            match last(region) {
+                Some(last) => self.add(multiple, &last),
+                None => self.constant += multiple * bound,
+            }
+        }
+        // What is left is bounded by the bounds of the loops.
+        let most = |&(region, multiple): &(Region, i128)| {
+            multiple.max(0) * i128::from(graph.bound(region).saturating_sub(1))
+        };
+        self.constant + self.terms.iter().map(most).sum::<i128>()
+    }
+}
+
+/// The number of the last iteration of `region`, a loop, if that is known before a call: all its
+/// leaves compare the iteration number with the same affine function, which is nowhere negative or
+/// beyond the bound.
+pub(crate) fn last_iteration(graph: &Graph, region: Region) -> Option<AffineIndex> {
+    let bound = i128::from(graph.regions[region].cycle.as_ref()?.bound);
+    let mut last = None;
+    for leaf in graph.leaves(graph.regions[region].root) {
+        let again = graph.passed(region, leaf)?.again?;
+        let Def::Apply(Op::Lt, [number, most, _]) = graph.nodes[again].def else { return None };
+        if graph.nodes[number].def != Def::Iteration(region) {
+            return None;
+        }
+        let most = AffineIndex::of_node(graph, most)?;
+        if most.terms.iter().any(|term| term.0 == region)
+            || last.replace(most.clone()).is_some_and(|known| known != most)
+        {
+            return None;
+        }
+    }
+    let last = last?;
+    let (least, most) = last.range(graph);
+    (least >= 0 && most < bound).then_some(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::parse;
+
+    /// for i in 0..4 { for j in 0..2i + 3 { x[…] } }
+    fn triangle() -> Graph {
+        let text = "graph active 40 inactive 0\nv0 = const 3.0\nv1 = const 2.0\nv2 = const 0.0\n\
+                    v3 = iteration r0\nv7 = iteration r1\nb0:\n  v13 = region r0 b1 bound 4 \
+                    entries v4=v2\n  return v13\nb1:\n  v5 = mul v1 v3\n  v6 = add v5 v1\n  \
+                    v11 = region r1 b2 bound 9 entries v8=v4\n  v12 = lt v3 v0\n  \
+                    return v12 v11 v11\nb2:\n  v9 = add v8 v7\n  v10 = lt v7 v6\n  \
+                    return v10 v9 v9\n";
+        parse(text).unwrap()
+    }
+
+    #[test]
+    fn the_last_iteration_of_an_inner_loop_depends_on_the_outer_one() {
+        let graph = triangle();
+        let [outer, inner] = [0, 1].map(|at| graph.regions.keys().nth(at).unwrap());
+        assert_eq!(last_iteration(&graph, outer), Some(AffineIndex::constant(3)));
+        let terms = [(outer, 2)].into_iter().collect();
+        assert_eq!(last_iteration(&graph, inner), Some(AffineIndex { constant: 2, terms }));
+    }
+
+    #[test]
+    fn the_range_of_an_index_is_that_of_a_triangle() {
+        let graph = triangle();
+        let [outer, inner] = [0, 1].map(|at| graph.regions.keys().nth(at).unwrap());
+        let range = |constant, i, j| {
+            let terms = [(outer, i), (inner, j)].into_iter().collect();
+            AffineIndex { constant, terms }.range(&graph)
+        };
+        assert_eq!(range(5, 1, 0), (5, 8));
+        assert_eq!(range(0, 0, 1), (0, 8));
+        // 2i - j, from -2 for j = 2i + 2 to 6 for i = 3, j = 0.
+        assert_eq!(range(0, 2, -1), (-2, 6));
+        assert_eq!(range(0, -2, 1), (-6, 2));
+        assert_eq!(range(0, 1, 1), (0, 11));
+    }
+}
