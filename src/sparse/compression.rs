@@ -200,6 +200,7 @@ mod tests {
     fn recover(compression: &Compression, matrix: &[f64], columns: usize) -> Vec<f64> {
         let (mut entries, mut seed) = (vec![f64::NAN; compression.pattern.len()], Vec::new());
         for product in 0..compression.count() {
+            seed.clear();
             compression.seed(product, &mut seed);
             let rows = matrix.len() / columns;
             let result: Vec<f64> = match compression.products {
