@@ -1,5 +1,5 @@
-//! The order of the passes, as tables: from the recorded graph with loops ([`rolled`]) to the primal
-//! graph ([`primal_passes`]), and from there to the graph of a kernel ([`kernel_passes`]).
+//! The order of the passes, as tables: from the recorded graph with loops ([`rolled`]) to the
+//! primal graph ([`primal_passes`]), and from there to the graph of a kernel ([`kernel_passes`]).
 //!
 //! Each pass maps a graph to a graph. [`run`] applies the rows of a table in order and verifies
 //! the graph after each of them, in debug builds. The order is decided here and nowhere else.
@@ -77,18 +77,18 @@ pub(super) fn kernel_passes<'a>() -> [Pass<KernelState<'a>>; 6] {
         Pass {
             name: "reverse",
             applies: KernelState::has_gradient,
-            run: |_, state| state.primal.reverse(state.wanted(), state.folding()),
+            run: |_, state| state.primal.reverse(state.wanted(), state.options.numerics.folding()),
         },
         Pass {
-            name: "detach",
+            name: "attached",
             applies: |_| true,
-            run: |graph, state| without_attached(&graph, state.folding()),
+            run: |graph, state| without_attached(&graph, state.options.numerics.folding()),
         },
         Pass {
             name: "fold",
             // The builder has folded a gradient already.
             applies: |state| !state.has_gradient(),
-            run: |graph, state| simplify(&graph, state.folding()),
+            run: |graph, state| simplify(&graph, state.options.numerics.folding()),
         },
         Pass {
             name: "dead code",
@@ -184,13 +184,6 @@ impl<'a> KernelState<'a> {
         self.options.numerics == Numerics::Real
     }
 
-    fn folding(&self) -> Folding {
-        match self.options.numerics {
-            Numerics::Exact => Folding::Exact,
-            Numerics::Real => Folding::Real,
-        }
-    }
-
     fn wanted(&self) -> Wanted {
         match self.purpose {
             Purpose::ValueAndGradient => Wanted::GradientAndValue,
@@ -235,10 +228,7 @@ impl Rolled {
 
     /// The derivative along a direction.
     pub(crate) fn tangent(&self, options: &Options) -> Result<Rolled, Refusal> {
-        let folding = match options.numerics {
-            Numerics::Exact => Folding::Exact,
-            Numerics::Real => Folding::Real,
-        };
+        let folding = options.numerics.folding();
         let derivative = |graph: &Graph| -> Result<Graph, Refusal> {
             let graph = tangent(graph).ok_or(Refusal::Panicked)?;
             check("tangent", &graph);
@@ -362,8 +352,8 @@ pub(crate) fn coarsen(
     }
 }
 
-/// Compiles `graph`, the graph of a kernel. Blocks that the runs of `profiling_inputs` reach are hot
-/// in an optimised one.
+/// Compiles `graph`, the graph of a kernel. Blocks that the runs of `profiling_inputs` reach are
+/// hot in an optimised one.
 pub(super) fn compile(
     graph: &Graph,
     tier: Tier,

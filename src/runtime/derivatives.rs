@@ -4,7 +4,7 @@ use super::error::Error;
 use super::function::Request;
 use super::outputs::Output;
 use super::recorded::{Recorded, RecordedWith};
-use super::vector::Answer;
+use super::vector::CallResult;
 use crate::pipeline::Purpose;
 use crate::trace::Var;
 
@@ -129,7 +129,8 @@ macro_rules! derivatives {
             ///
             /// # Errors
             ///
-            /// As for `jvp`.
+            /// As for `jvp`, and when the function calls an operation without second derivatives
+            /// ([`Error::is_not_twice_differentiable`]).
             ///
             /// # Examples
             ///
@@ -154,7 +155,7 @@ macro_rules! derivatives {
             ///
             /// # Errors
             ///
-            /// As for `jvp`, and when `product` and `x` differ in length.
+            /// As for `hvp`, and when `product` and `x` differ in length ([`Error::is_shape`]).
             ///
             /// # Examples
             ///
@@ -183,7 +184,7 @@ macro_rules! derivatives {
             ///
             /// # Errors
             ///
-            /// As for `jvp`.
+            /// As for `hvp`.
             ///
             /// # Examples
             ///
@@ -207,7 +208,7 @@ macro_rules! derivatives {
             ///
             /// # Errors
             ///
-            /// As for `jvp`, and when `hessian` has another length ([`Error::is_shape`]).
+            /// As for `hvp`, and when `hessian` has another length ([`Error::is_shape`]).
             ///
             /// # Examples
             ///
@@ -268,12 +269,12 @@ macro_rules! derivatives {
                 x: &[f64] $(, $data: $type)?,
                 v: &[f64],
                 product: &mut [f64],
-            ) -> Answer<(), O> {
+            ) -> CallResult<(), O> {
                 let request = Request { direction: v, ..Purpose::HessianProduct.into() };
                 Ok(self.call_one(x $(, $data)?, request, product)?.map(drop))
             }
 
-            fn hessian_to(&self, x: &[f64] $(, $data: $type)?, hessian: &mut [f64]) -> Answer<(), O> {
+            fn hessian_to(&self, x: &[f64] $(, $data: $type)?, hessian: &mut [f64]) -> CallResult<(), O> {
                 Ok(self.call_one(x $(, $data)?, Purpose::Hessian, hessian)?.map(drop))
             }
         }

@@ -7,7 +7,7 @@ use super::outputs::{OutputShape, OutputWriter};
 use super::sparse::SparseRequest;
 use super::specialisation::Specialisation;
 use crate::pipeline::Purpose;
-use crate::sparse::Wanted;
+use crate::sparse::MatrixKind;
 use crate::trace::{
     Adjoints, LongRun, Operand, Run, Site, Tangents, Trace, TraceError, Var, push_forward, sweep,
     sweep_from, sweep_tangents, weighted_sum,
@@ -23,8 +23,8 @@ pub(super) struct Request<'a> {
     pub(super) weights: &'a [f64],
     /// The place for a sparse result.
     pub(super) sparse: Option<SparseRequest<'a>>,
-    /// True if a kernel calls. Where the result is not finite, it exits at once: its tape calls again,
-    /// so that the tape would run twice for each level of nested functions.
+    /// True if a kernel calls. Where the result is not finite, it exits at once: its tape calls
+    /// again, so that the tape would run twice for each level of nested functions.
     pub(super) is_by_kernel: bool,
 }
 
@@ -82,7 +82,7 @@ pub(super) trait Function {
 }
 
 /// Runs `function` as one that always has an output, and stores in `no_output` why it had none.
-pub(super) fn always<'a>(
+pub(super) fn run_or_nan<'a>(
     function: &'a impl Function,
     no_output: &'a Cell<Option<NoOutput>>,
 ) -> impl Fn(&[Var], &[Var]) -> Var + 'a {
@@ -93,8 +93,8 @@ pub(super) fn always<'a>(
     }
 }
 
-/// Writes the results of `run`, limited to `whole` events, into `results`, and returns the value, or
-/// the derivative along the direction.
+/// Writes the results of `run`, limited to `whole` events, into `results`, and returns the value,
+/// or the derivative along the direction.
 pub(super) fn read(
     function: &impl Function,
     run: &mut Run<'_>,
@@ -155,8 +155,8 @@ impl<F: Fn(&[Var], &[Var]) -> Option<Var>> Function for Scalar<F> {
             if is_hessian {
                 check_second_derivatives(trace)?;
             }
-            let wanted = if is_hessian { Wanted::Hessian } else { Wanted::Gradient };
-            sparse.read(trace, &[trace.output], wanted, (adjoints, tangents))?;
+            let kind = if is_hessian { MatrixKind::Hessian } else { MatrixKind::Gradient };
+            sparse.read(trace, &[trace.output], kind, (adjoints, tangents))?;
             return Ok(f64::NAN);
         }
         if purpose == Purpose::Hessian {
@@ -197,7 +197,7 @@ impl<F: Fn(&[Var], &[Var]) -> Option<Var>> Function for Scalar<F> {
         gradient: &mut [f64],
     ) -> Result<f64, TraceError> {
         if purpose.has_reverse_sweep() {
-            gradient.copy_from_slice(run.sweep(&always(self, &Cell::new(None)), adjoints)?);
+            gradient.copy_from_slice(run.sweep(&run_or_nan(self, &Cell::new(None)), adjoints)?);
         }
         Ok(run.value())
     }
@@ -286,10 +286,10 @@ impl<F: Fn(&[Var], &[Var], &mut OutputWriter) -> bool> Function for Weighted<'_,
     ) -> Result<f64, Error> {
         if let Some(sparse) = sparse {
             let outputs = self.outputs.borrow();
-            let wanted = Wanted::Jacobian { outputs: outputs.numbers.len() };
+            let kind = MatrixKind::Jacobian { outputs: outputs.numbers.len() };
             let outputs: Vec<Operand> =
                 outputs.numbers.iter().map(|output| output.into_operand()).collect();
-            sparse.read(trace, &outputs, wanted, (adjoints, tangents))?;
+            sparse.read(trace, &outputs, kind, (adjoints, tangents))?;
             return Ok(f64::NAN);
         }
         match purpose {
@@ -318,7 +318,7 @@ impl<F: Fn(&[Var], &[Var], &mut OutputWriter) -> bool> Function for Weighted<'_,
         results: &mut [f64],
     ) -> Result<f64, TraceError> {
         if purpose == Purpose::VectorJacobianProduct {
-            results.copy_from_slice(run.sweep(&always(self, &Cell::new(None)), adjoints)?);
+            results.copy_from_slice(run.sweep(&run_or_nan(self, &Cell::new(None)), adjoints)?);
         } else {
             self.read_outputs(results, |output| output.number());
         }

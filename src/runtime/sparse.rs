@@ -1,5 +1,5 @@
-//! Sparse Jacobians and Hessians: as many products as the pattern needs, by a kernel or from one run
-//! on the tape.
+//! Sparse Jacobians and Hessians: as many products as the pattern needs, by a kernel or from one
+//! run on the tape.
 
 use core::cell::RefCell;
 
@@ -9,9 +9,9 @@ use super::function::Request;
 use super::outputs::Output;
 use super::patterns::{KnownPattern, of_single_run};
 use super::recorded::{Recorded, RecordedWith};
-use super::vector::{Answer, is_scalar};
+use super::vector::{CallResult, is_scalar};
 use crate::pipeline::Purpose;
-use crate::sparse::{Compression, Products, SparseMatrix, Wanted};
+use crate::sparse::{Compression, MatrixKind, Products, SparseMatrix};
 use crate::trace::{
     Adjoints, Operand, Tangents, Trace, Var, push_forward, sweep_from_sum, sweep_tangents,
 };
@@ -24,24 +24,24 @@ pub(super) struct SparseRequest<'a> {
 }
 
 impl SparseRequest<'_> {
-    /// Computes the derivatives that are `wanted` from the run `trace` with these outputs.
+    /// Computes the matrix of this kind from the run `trace` with these outputs.
     pub(super) fn read(
         self,
         trace: &Trace<'_>,
         outputs: &[Operand],
-        wanted: Wanted,
+        kind: MatrixKind,
         (adjoints, tangents): (&mut Adjoints, &mut Tangents),
     ) -> Result<(), Error> {
         let compression = match self.known {
             Some(known) => known.of_trace(trace)?,
-            None => of_single_run(trace, wanted)?,
+            None => of_single_run(trace, kind)?,
         };
         let Compression { pattern, products, .. } = &*compression;
         let mut entries = vec![0.0; pattern.len()];
         let mut seed = Vec::new();
         for product in 0..compression.count() {
-            match (wanted, products) {
-                (Wanted::Hessian, _) => {
+            match (kind, products) {
+                (MatrixKind::Hessian, _) => {
                     seed.clear();
                     compression.seed(product, &mut seed);
                     push_forward(trace, &seed, tangents);
@@ -75,8 +75,8 @@ macro_rules! sparse {
         impl<O: Output, F: Fn($($args),*) -> O> $name<F> {
             /// The Jacobian at `x`, with a row for each output and a column for each active input.
             ///
-            /// It takes as many products with the Jacobian as columns, or rows, can be told apart:
-            /// for a band of width three it is three, whatever the number of inputs.
+            /// It takes as many products with the Jacobian as the colouring of its columns, or
+            /// rows, has colours: three for a band of width three, whatever the number of inputs.
             ///
             /// # Errors
             ///
@@ -106,8 +106,8 @@ macro_rules! sparse {
             }
 
             /// The Jacobian at `x`, written into `jacobian`, which may be any matrix. Nothing is
-            /// allocated if that is of an earlier call with the same pattern, a kernel serves and the
-            /// thread has called it before. On an error `jacobian` is unchanged.
+            /// allocated if that is of an earlier call with the same pattern, a kernel serves and
+            /// the thread has called it before. On an error `jacobian` is unchanged.
             ///
             /// # Errors
             ///
@@ -139,7 +139,7 @@ macro_rules! sparse {
                 &self,
                 x: &[f64] $(, $data: $type)?,
                 jacobian: &mut SparseMatrix,
-            ) -> Answer<(), O> {
+            ) -> CallResult<(), O> {
                 with_request(Purpose::SparseJacobian, jacobian, |request| {
                     if is_scalar::<O>() {
                         return Ok(self.call_one(x $(, $data)?, request, &mut [])?.map(drop));
@@ -154,8 +154,8 @@ macro_rules! sparse {
         impl<O: Output<Outputs = Var>, F: Fn($($args),*) -> O> $name<F> {
             /// The Hessian at `x`, both triangles of it; it is exactly symmetric.
             ///
-            /// It takes few Hessian products: three for a chain of any length, two for an arrow. For
-            /// the pattern see `sparse_jacobian`.
+            /// It takes few Hessian products: three for a chain of any length, two for an arrow.
+            /// For the pattern see `sparse_jacobian`.
             ///
             /// # Errors
             ///
@@ -186,8 +186,8 @@ macro_rules! sparse {
             }
 
             /// The Hessian at `x`, written into `hessian`, which may be any matrix. Nothing is
-            /// allocated if that is of an earlier call with the same pattern, a kernel serves and the
-            /// thread has called it before. On an error `hessian` is unchanged.
+            /// allocated if that is of an earlier call with the same pattern, a kernel serves and
+            /// the thread has called it before. On an error `hessian` is unchanged.
             ///
             /// # Errors
             ///
@@ -219,7 +219,7 @@ macro_rules! sparse {
                 &self,
                 x: &[f64] $(, $data: $type)?,
                 hessian: &mut SparseMatrix,
-            ) -> Answer<(), O> {
+            ) -> CallResult<(), O> {
                 with_request(Purpose::SparseHessian, hessian, |request| {
                     Ok(self.call_one(x $(, $data)?, request, &mut [])?.map(drop))
                 })

@@ -1,5 +1,5 @@
-//! A specialisation: the calls with one length of input. It merges their paths, has kernels compiled
-//! when they are due, and counts who served.
+//! A specialisation: the calls with one length of input. It merges their paths, has kernels
+//! compiled when they are due, and counts who served.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 
-use super::core::Key;
+use super::core::SpecialisationKey;
 use super::installed::Installed;
 use super::job::Job;
 use super::outputs::OutputShape;
@@ -19,7 +19,7 @@ use super::tracing_detail::{RUNS_PER_TIMED, TracingDetail, is_compared_run, is_t
 use super::workers;
 use crate::merge::{MergeError, MergeLimits, MergeOutcome, SideExit};
 use crate::pipeline::{Hotness, Matrix, Options, Purpose, Recording, Refusal};
-use crate::sparse::Wanted;
+use crate::sparse::MatrixKind;
 use crate::ssa::Place;
 use crate::trace::{Detail, Inputs, LongRun, Trace};
 
@@ -57,13 +57,17 @@ pub(super) struct ServedCalls {
 }
 
 impl Specialisation {
-    /// For this length of input and shape of outputs; `profile_bytes` counts the bytes of all recorded paths of the
-    /// function.
-    pub(super) fn new(key: Key<'_>, hotness: Hotness, profile_bytes: Arc<AtomicUsize>) -> Self {
+    /// For this length of input and shape of outputs; `profile_bytes` counts the bytes of all
+    /// recorded paths of the function.
+    pub(super) fn new(
+        key: SpecialisationKey<'_>,
+        hotness: Hotness,
+        profile_bytes: Arc<AtomicUsize>,
+    ) -> Self {
         let ((active, inactive), outputs) = (key.lengths(), key.outputs.cloned());
         let weights = outputs.as_ref().map_or(0, |outputs| outputs.count);
-        let first = outputs.as_ref().map(|outputs| Wanted::Jacobian { outputs: outputs.count });
-        let patterns = [Wanted::Hessian, first.unwrap_or(Wanted::Gradient)];
+        let first = outputs.as_ref().map(|outputs| MatrixKind::Jacobian { outputs: outputs.count });
+        let patterns = [MatrixKind::Hessian, first.unwrap_or(MatrixKind::Gradient)];
         Specialisation {
             active,
             inactive,
@@ -251,8 +255,8 @@ impl Specialisation {
         Some(Matrix { purpose, product: self.product(purpose), products, weights })
     }
 
-    /// The purpose of the products that give a matrix; otherwise `purpose`. Those of a Jacobian are its
-    /// rows, or its columns if these are fewer.
+    /// The purpose of the products that give a matrix; otherwise `purpose`. Those of a Jacobian are
+    /// its rows, or its columns if these are fewer.
     fn product(&self, purpose: Purpose) -> Purpose {
         match purpose {
             Purpose::Jacobian if self.weights().len() <= self.active => {
@@ -265,8 +269,8 @@ impl Specialisation {
         }
     }
 
-    /// Counts a long call that the tape served. It is not merged, and it neither earns for profiling
-    /// nor brings a compilation nearer, because a kernel would not serve it.
+    /// Counts a long call that the tape served. It is not merged, and it neither earns for
+    /// profiling nor brings a compilation nearer, because a kernel would not serve it.
     pub(super) fn record_long(&self, run: &LongRun<'_>, options: &Options) {
         self.tape_calls.fetch_add(1, Ordering::Relaxed);
         self.tracing_detail.count_run();

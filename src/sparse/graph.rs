@@ -1,16 +1,16 @@
 //! Patterns from the graph: of all paths that a kernel may take.
 //!
-//! The graph is executed on dependences: both arms of a branch, and loops iteration by iteration, so
-//! that an access to an array depends on one element. A loop of too many steps is not executed: each
-//! value that leaves it is taken for any function of all that the loop reads; so is a custom operation.
-//! A graph with steps that a recorded one has not, such as closed forms, gets a pattern with all
-//! entries.
+//! The graph is executed on dependences: both arms of a branch, and loops iteration by iteration,
+//! so that an access to an array depends on one element. A loop of too many steps is not executed:
+//! each value that leaves it is taken for any function of all that the loop reads; so is a custom
+//! operation. A graph with steps that a recorded one has not, such as closed forms, gets a pattern
+//! with all entries.
 
 use hashbrown::HashMap;
 
 use super::dependences::{Dependences, MAX_ENTRIES, NONE, TooDense, Value};
+use super::kind::MatrixKind;
 use super::pattern::Pattern;
-use super::wanted::Wanted;
 use crate::entity::PrimaryMap;
 use crate::op::{MAX_ARITY, Op, eval};
 use crate::ssa::{
@@ -20,7 +20,7 @@ use crate::ssa::{
 /// The number of steps that are executed for the pattern of a kernel, in all iterations.
 pub(crate) const MAX_STEPS: u64 = 1 << 22;
 
-/// The pattern of the derivatives that are `wanted` of the function that `graph` computes, over all
+/// The pattern of the matrix of this kind for the function that `graph` computes, over all
 /// of its paths. At most `max_steps` steps are executed, in all iterations.
 ///
 /// # Errors
@@ -30,26 +30,26 @@ pub(crate) const MAX_STEPS: u64 = 1 << 22;
 /// # Examples
 ///
 /// ```
-/// use phigrad::internals::sparse::{Wanted, pattern_of_graph};
+/// use phigrad::internals::sparse::{MatrixKind, pattern_of_graph};
 /// use phigrad::internals::ssa::parse;
 ///
 /// // x₀ + x₁·x₂
 /// let text = "graph active 3 inactive 0\nb0:\n  v3 = mul v1 v2\n  v4 = add v0 v3\n  return v4\n";
-/// let pattern = pattern_of_graph(&parse(text)?, Wanted::Hessian, 100)?;
+/// let pattern = pattern_of_graph(&parse(text)?, MatrixKind::Hessian, 100)?;
 /// assert_eq!([0, 1, 2].map(|row| pattern.row(row)), [&[][..], &[2], &[1]]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn pattern_of_graph(
     graph: &Graph,
-    wanted: Wanted,
+    kind: MatrixKind,
     max_steps: u64,
 ) -> Result<Pattern, TooDense> {
     let inputs = graph.active + graph.inactive;
-    let ranges = wanted.ranges(graph.active, inputs);
+    let ranges = kind.ranges(graph.active, inputs);
     let (rows, columns) = (ranges.rows.len(), ranges.columns.len());
     let mut execution = Execution::new(graph, Dependences::new(ranges), max_steps);
     match execution.outputs() {
-        Some(output) => wanted.pattern(execution.dependences, output, inputs),
+        Some(output) => kind.pattern(execution.dependences, output, inputs),
         None if rows.saturating_mul(columns) > MAX_ENTRIES => Err(TooDense),
         None => Ok(Pattern::dense(rows, columns)),
     }
@@ -179,7 +179,7 @@ impl<'a> Execution<'a> {
             }
             Def::Call(_) | Def::Result(..) => {
                 // Routines of closed forms have derivatives of their own.
-                self.graph.custom_part(node)?;
+                self.graph.custom_routine(node)?;
                 let known = self.graph.operands(node).iter().map(|&arg| self.known[arg].value);
                 let all = known.fold(NONE, |all, arg| self.dependences.union(all, arg));
                 Some(Known { value: self.dependences.any_function(all), constant: None })
@@ -338,7 +338,7 @@ impl<'a> Execution<'a> {
                             all = self.dependences.union(all, elements);
                         }
                         Def::Call(_) | Def::Result(..) => {
-                            graph.custom_part(node)?;
+                            graph.custom_routine(node)?;
                             reads.extend(graph.operands(node));
                         }
                         _ => reads.extend(graph.operands(node)),
@@ -404,8 +404,8 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// The loops that are executed, so that all steps are at most `max_steps`: of loops in loops those that
-/// are short enough.
+/// The loops that are executed, so that all steps are at most `max_steps`: of loops in loops those
+/// that are short enough.
 fn executed_loops(graph: &Graph, max_steps: u64) -> PrimaryMap<Region, bool> {
     let mut executed = PrimaryMap::filled(false, graph.regions.len());
     for most in [max_steps, 1 << 16, 1 << 12, 1 << 8, 1 << 4, 0] {

@@ -148,7 +148,8 @@ functions! {
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     ln_gamma LnGamma;
-    /// Inverse error function: the number whose [`Var::erf`] is `self`; ±∞ for ±1, NaN beyond.
+    /// Inverse error function: the number whose [`Var::erf`] is `self`; ±∞ for ±1, NaN
+    /// outside [-1, 1].
     ///
     /// The value is within 2 ulp, the derivative within 6, up to the ends. Solved by Halley's and
     /// Newton's methods.
@@ -166,7 +167,7 @@ functions! {
     /// ```
     erf_inv ErfInv;
     /// Inverse complementary error function: the number whose [`Var::erfc`] is `self`; ∞ for 0, -∞
-    /// for 2, NaN beyond.
+    /// for 2, NaN outside [0, 2].
     ///
     /// The value is within 2 ulp, the derivative within 6, down to the smallest numbers. Solved by
     /// Newton's method for the logarithms.
@@ -181,8 +182,8 @@ functions! {
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     erfc_inv ErfcInv;
-    /// The same number without its derivative: it counts as a constant that is computed anew in each
-    /// call, where [`Var::value`] would be guarded.
+    /// The same number without its derivative: it counts as a constant that is computed anew in
+    /// each call, where [`Var::value`] would be guarded.
     ///
     /// All derivatives of it are zero, those along directions and of the second order too.
     ///
@@ -384,8 +385,9 @@ impl Var {
 
     /// The number itself.
     ///
-    /// Operations on it are not recorded, so reading it is a guard: the compiled gradient is used only where the number is the same,
-    /// bit for bit (of NaN, any NaN). For a constant there is nothing to guard.
+    /// Operations on it are not recorded, so reading it is a guard: the compiled gradient is used
+    /// only where the number is the same, bit for bit (of NaN, any NaN). For a constant there is
+    /// nothing to guard.
     ///
     /// # Examples
     ///
