@@ -140,3 +140,66 @@ fn windows_are_loops() {
         assert!(sizes.iter().all(|&size| size < 60), "{width}: {sizes:?}");
     }
 }
+
+/// A random nest: bounds, what the inner loops read, and what they pass on.
+fn nest(seed: u64, x: &[Var]) -> Var {
+    let mut random = Random::new(seed);
+    let n = x.len();
+    let bounds = random.below(7);
+    let (reads, passes, tables) = (random.below(6), random.below(4), random.below(3));
+    let (has_second, is_reversed) = (random.below(3) == 0, random.below(3) == 0);
+    let row = |i: usize| match bounds {
+        0 => 0..i,
+        1 => 0..i + 1,
+        2 => i + 1..n,
+        3 => i..n,
+        4 => i / 2..i,
+        5 => 0..(2 * i).min(n),
+        _ => i.saturating_sub(6)..i,
+    };
+    let table = |i: usize, j: usize| ((i * 31 + j * 17 + seed as usize) % 13) as f64 * 0.1 - 0.5;
+    let (mut total, mut memory) = (Var::from(0.0), x[0]);
+    for i in 0..n {
+        let mut inner = if passes == 3 { memory } else { x[i] * 0.5 };
+        let mut step = |j: usize| {
+            let read = match reads {
+                0 => x[i] - x[j],
+                1 => x[j] * x[n - 1 - i],
+                2 => x[(i + j) / 2] + x[j],
+                3 => x[n - 1 - j] * x[i],
+                4 => x[j] * f64::from(j as u32),
+                _ => x[(i + j) % n] * x[j],
+            };
+            let read = match tables {
+                0 => read,
+                1 => read * table(i, j),
+                _ => read + table(j, 0),
+            };
+            inner = match passes {
+                0 | 3 => inner + read * read,
+                1 => inner * 0.5 + read.sin(),
+                _ => inner + read * memory,
+            };
+        };
+        match is_reversed {
+            true => row(i).rev().for_each(&mut step),
+            false => row(i).for_each(&mut step),
+        }
+        if has_second {
+            (0..n - i).for_each(|k| inner += x[k].cos() * 0.1);
+        }
+        memory = inner.tanh();
+        total += memory * x[i];
+    }
+    total
+}
+
+#[test]
+fn random_nests_have_the_same_results_and_derivatives() {
+    let mut rolled = 0;
+    for seed in 0..120 {
+        let graph = roll(14 + seed as usize % 9, |x| nest(seed, x));
+        rolled += usize::from(!graph.regions.is_empty());
+    }
+    assert!(rolled > 60, "{rolled}");
+}

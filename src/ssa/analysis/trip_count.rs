@@ -52,23 +52,34 @@ impl AffineIndex {
             Def::Iteration(region) => {
                 Some(AffineIndex { constant: 0, terms: [(region, 1)].into_iter().collect() })
             }
-            Def::Apply(op @ (Op::Add | Op::Sub | Op::Mul), [a, b, _]) => {
-                let (mut a, b) = (Self::of_node(graph, a)?, Self::of_node(graph, b)?);
+            Def::Apply(op, args) => {
+                let mut args = args[..op.arity()].iter().map(|&arg| Self::of_node(graph, arg));
+                let mut next = || args.next()?;
+                let mut first = next()?;
                 match op {
-                    Op::Add => a.add(1, &b),
-                    Op::Sub => a.add(-1, &b),
-                    _ if b.terms.is_empty() => a.scale(b.constant),
-                    _ if a.terms.is_empty() => {
-                        let factor = a.constant;
-                        a = b;
-                        a.scale(factor);
+                    Op::Add => first.add(1, &next()?),
+                    Op::Sub => first.add(-1, &next()?),
+                    Op::Neg => first.scale(-1),
+                    Op::Mul => first = first.times(next()?)?,
+                    Op::MulAdd => {
+                        first = first.times(next()?)?;
+                        first.add(1, &next()?);
                     }
                     _ => return None,
                 }
-                Some(a).filter(|index| index.is_small())
+                Some(first).filter(|index| index.is_small())
             }
             _ => None,
         }
+    }
+
+    /// The product, if one of both is a constant.
+    fn times(mut self, mut other: AffineIndex) -> Option<AffineIndex> {
+        if !other.terms.is_empty() {
+            core::mem::swap(&mut self, &mut other);
+        }
+        self.scale(other.constant);
+        other.terms.is_empty().then_some(self)
     }
 
     fn scale(&mut self, factor: i128) {
