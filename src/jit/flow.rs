@@ -149,7 +149,7 @@ pub(super) fn lower(
                 && flow.lowering.graph.is_custom_call(node)
             {
                 // An operation sees no inputs that the function does not call it with.
-                flow.stop_if_failed();
+                flow.side_exit_if_failed();
             }
             flow.lowering.step(step);
         }
@@ -256,7 +256,7 @@ impl Flow<'_, '_, '_> {
             },
             Next::BackEdge(region, header, ref values) => self.back_edge(region, header, values),
             Next::Branch { test, then, otherwise } => {
-                self.stop_if_lanes_differ(test);
+                self.side_exit_if_lanes_differ(test);
                 match (self.target(then), self.target(otherwise)) {
                     (Target::Outside(then), Target::Outside(otherwise)) => {
                         self.return_unless_failed(|flow| {
@@ -273,7 +273,7 @@ impl Flow<'_, '_, '_> {
 
     /// Lowers a back edge of `region`, with a side exit if its bound is exceeded.
     fn back_edge(&mut self, region: Region, header: usize, values: &[Node]) {
-        self.stop_if_failed();
+        self.side_exit_if_failed();
         let replays = self.lowering.graph.regions[region].replays.is_some();
         let number = self.lowering.counter(region);
         let step = if replays { -1 } else { 1 };
@@ -282,7 +282,7 @@ impl Flow<'_, '_, '_> {
             let bound = i64::from(cycle.bound);
             let builder = &mut self.lowering.builder;
             let failed = builder.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, number, bound);
-            self.stop_if(failed);
+            self.side_exit_if(failed);
         }
         self.lowering.set_counter(region, number);
         match self.target(header) {
@@ -314,24 +314,24 @@ impl Flow<'_, '_, '_> {
         Some(self.lowering.any(failed))
     }
 
-    fn stop_if_failed(&mut self) {
+    fn side_exit_if_failed(&mut self) {
         if let Some(failed) = self.take_failed() {
-            self.stop_if(failed);
+            self.side_exit_if(failed);
         }
     }
 
     /// Takes the side exit if `test` differs between the elements.
-    fn stop_if_lanes_differ(&mut self, test: Test) {
+    fn side_exit_if_lanes_differ(&mut self, test: Test) {
         let (Test::Node(condition), Lanes::Two) = (test, self.lowering.lanes) else { return };
-        self.stop_if_failed();
+        self.side_exit_if_failed();
         let truth = self.lowering.truth(condition, true);
         let (any, all) = (self.lowering.any(truth), self.lowering.all(truth));
         let differ = self.lowering.builder.ins().icmp(IntCC::NotEqual, any, all);
-        self.stop_if(differ);
+        self.side_exit_if(differ);
     }
 
     /// Takes the side exit if `failed`.
-    fn stop_if(&mut self, failed: Value) {
+    fn side_exit_if(&mut self, failed: Value) {
         let side_exit = self.side_exit();
         let on = self.create_block();
         self.lowering.builder.ins().brif(failed, side_exit, &[], on, &[]);
@@ -339,7 +339,7 @@ impl Flow<'_, '_, '_> {
     }
 
     fn branch(&mut self, test: Test, then: Target, otherwise: Target) {
-        self.stop_if_failed();
+        self.side_exit_if_failed();
         let holds = self.test(test);
         let [(then, then_exit), (otherwise, otherwise_exit)] =
             [then, otherwise].map(|target| match target {

@@ -125,7 +125,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Calls `scalar`, a function of single numbers, for each lane of the operands.
-    pub(super) fn by_lane(
+    pub(super) fn per_lane(
         &mut self,
         args: &[Value],
         mut scalar: impl FnMut(&mut Self, &[Value]) -> Value,

@@ -249,7 +249,7 @@ impl Lowering<'_, '_> {
         Lowered::Number(if is_call(op) {
             let signature = self.signatures.of_primitive(self.builder, op.arity());
             let address = Function::of(op).address() as i64;
-            self.by_lane(&numbers, |lowering, numbers| {
+            self.per_lane(&numbers, |lowering, numbers| {
                 let address = lowering.builder.ins().iconst(I64, address);
                 let call = lowering.builder.ins().call_indirect(signature, address, numbers);
                 lowering.builder.inst_results(call)[0]

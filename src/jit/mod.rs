@@ -240,13 +240,13 @@ impl Schedule<'_> {
     ///
     /// let text = "graph active 1 inactive 0\nb0:\n  v1 = mul v0 v0\n  return v1\n";
     /// let graph = phigrad::internals::ssa::parse(text)?;
-    /// let kernel = schedule(&graph)?.compile_pairs(&[])?.unwrap();
+    /// let kernel = schedule(&graph)?.compile_two_lanes(&[])?.unwrap();
     /// let mut outputs = [0.0; 2];
     /// kernel.run(&[3.0, 5.0], &[], &mut Vec::new(), &mut outputs)?;
     /// assert_eq!(outputs, [9.0, 25.0]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn compile_pairs(&self, cuts: &[u32]) -> Result<Option<Kernel>, CompileError> {
+    pub fn compile_two_lanes(&self, cuts: &[u32]) -> Result<Option<Kernel>, CompileError> {
         if !self.graph.calls.is_empty() {
             return Ok(None);
         }

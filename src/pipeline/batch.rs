@@ -1,5 +1,5 @@
-//! Code for batches: for two elements at once, and with the work that all elements share apart. It is
-//! made from the graph of a kernel when batches pay for it.
+//! Code for batches: two elements at once, one in each lane, and a kernel of its own for the work
+//! that is the same for all elements. It is made from the graph of a kernel when batches pay for it.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use super::passes::cuts;
 use super::{Options, Purpose};
 use crate::entity::PrimaryMap;
 use crate::jit::{Kernel, schedule_with_profile};
-use crate::ssa::{Block, Graph, SharedParts, block_profile, split_shared};
+use crate::ssa::{Block, Graph, InvariantSplit, block_profile, split_invariant};
 
 /// The largest number of nodes of a graph that is kept for such code.
-const MOST_NODES: usize = 1 << 16;
+const MAX_NODES: usize = 1 << 16;
 
-/// The inputs that all elements of a batch share.
+/// The inputs that are the same for all elements of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sharing {
+pub(crate) enum InvariantInputs {
     None,
     Active,
     Inactive,
 }
 
-impl Sharing {
+impl InvariantInputs {
     pub(crate) const COUNT: usize = 3;
 }
 
@@ -35,12 +35,12 @@ pub(crate) struct BatchSource {
 /// The code of a kernel for batches.
 #[derive(Debug, Default)]
 pub(crate) struct BatchCode {
-    /// Computes what elements share, and the kernel for one element, which has the results of that
-    /// as its last inactive inputs. `None` if they share nothing.
-    pub(crate) shared: Option<(Kernel, Kernel)>,
-    /// The kernel for two elements at once: its buffers have the numbers of both next to each
-    /// other. `None` if the kernel calls routines, which are for one element.
-    pub(crate) pair: Option<Kernel>,
+    /// The kernel for what is the same for all elements, and the kernel for one element, which has
+    /// the results of the first as its last inactive inputs. `None` if all depends on the element.
+    pub(crate) invariant: Option<(Kernel, Kernel)>,
+    /// The kernel for two elements at once: its buffers interleave the numbers of both. `None` if
+    /// the kernel calls routines, which are for one element.
+    pub(crate) two_lanes: Option<Kernel>,
 }
 
 impl BatchSource {
@@ -51,36 +51,41 @@ impl BatchSource {
         options: &Options,
         profiling_inputs: &[Arc<[f64]>],
     ) -> Option<Self> {
-        let is_kept = purpose.has_batches() && graph.nodes.len() <= MOST_NODES;
+        let is_kept = purpose.has_batches() && graph.nodes.len() <= MAX_NODES;
         let profiling_inputs = profiling_inputs.to_vec();
         is_kept.then(|| BatchSource { graph, options: *options, profiling_inputs })
     }
 
-    /// Compiles it for batches whose elements share these inputs.
-    pub(crate) fn compile(&self, sharing: Sharing) -> BatchCode {
+    /// Compiles it for batches with these invariant inputs.
+    pub(crate) fn compile(&self, invariant: InvariantInputs) -> BatchCode {
         let active = self.graph.active as u32;
-        let parts = match sharing {
-            Sharing::None => None,
-            Sharing::Active => split_shared(&self.graph, |input| input < active),
-            Sharing::Inactive => split_shared(&self.graph, |input| input >= active),
+        let parts = match invariant {
+            InvariantInputs::None => None,
+            InvariantInputs::Active => split_invariant(&self.graph, |input| input < active),
+            InvariantInputs::Inactive => split_invariant(&self.graph, |input| input >= active),
         };
-        if let Some(SharedParts { shared, rest }) = parts
-            && let (Some(shared), Some(single)) =
-                (self.kernel(&shared, None), self.kernel(&rest, None))
+        if let Some(InvariantSplit { invariant, rest }) = parts
+            && let (Some(invariant), Some(scalar)) =
+                (self.scalar(&invariant, None), self.scalar(&rest, None))
         {
-            return BatchCode { shared: Some((shared, single)), pair: self.pair(&rest, None) };
+            let two_lanes = self.two_lanes(&rest, None);
+            return BatchCode { invariant: Some((invariant, scalar)), two_lanes };
         }
         let profile = block_profile(&self.graph, &self.profiling_inputs);
-        BatchCode { shared: None, pair: self.pair(&self.graph, profile.as_ref()) }
+        BatchCode { invariant: None, two_lanes: self.two_lanes(&self.graph, profile.as_ref()) }
     }
 
-    fn kernel(&self, graph: &Graph, profile: Option<&PrimaryMap<Block, bool>>) -> Option<Kernel> {
+    fn scalar(&self, graph: &Graph, profile: Option<&PrimaryMap<Block, bool>>) -> Option<Kernel> {
         let schedule = schedule_with_profile(graph, profile).ok()?;
         schedule.compile(&cuts(&schedule.sequence(), &self.options)).ok()
     }
 
-    fn pair(&self, graph: &Graph, profile: Option<&PrimaryMap<Block, bool>>) -> Option<Kernel> {
+    fn two_lanes(
+        &self,
+        graph: &Graph,
+        profile: Option<&PrimaryMap<Block, bool>>,
+    ) -> Option<Kernel> {
         let schedule = schedule_with_profile(graph, profile).ok()?;
-        schedule.compile_pairs(&cuts(&schedule.sequence(), &self.options)).ok()?
+        schedule.compile_two_lanes(&cuts(&schedule.sequence(), &self.options)).ok()?
     }
 }

@@ -12,7 +12,7 @@ mod purpose;
 mod refusal;
 mod tier;
 
-pub(crate) use batch::{BatchCode, BatchSource, Sharing};
+pub(crate) use batch::{BatchCode, BatchSource, InvariantInputs};
 pub(crate) use matrix::{Matrix, Runs, grouped_products, whole_matrix};
 pub(crate) use options::{Audit, Hotness, Options};
 pub use options::{Limits, LoopForm, Numerics, Tuning};

@@ -11,7 +11,7 @@ use arc_swap::{ArcSwap, Guard};
 use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
-use super::function::{Function, NoOutput, Request, Scalar, Weighted, always, read};
+use super::function::{Function, NoOutput, Request, Scalar, Weighted, read, run_or_nan};
 use super::kernel_call::{Repetition, Served, as_repetition, run_kernel};
 use super::lengths::OtherLengths;
 use super::outputs::{OutputShape, OutputWriter};
@@ -59,7 +59,7 @@ struct Workspace {
 }
 
 /// A run on the tape, with all its inputs.
-struct Recorded<'a> {
+struct TapeRun<'a> {
     run: &'a Run<'a>,
     inputs: Inputs<'a>,
 }
@@ -67,12 +67,12 @@ struct Recorded<'a> {
 /// The inputs of a call, and the shape of its outputs if there are several: these select the
 /// specialisation.
 #[derive(Clone, Copy)]
-pub(super) struct Key<'a> {
+pub(super) struct SpecialisationKey<'a> {
     pub(super) inputs: Inputs<'a>,
     pub(super) outputs: Option<&'a OutputShape>,
 }
 
-impl Key<'_> {
+impl SpecialisationKey<'_> {
     /// The number of active and of inactive inputs.
     pub(super) fn lengths(self) -> (usize, usize) {
         (self.inputs.active.len(), self.inputs.inactive.len())
@@ -184,7 +184,7 @@ impl Core {
         }
         check_direction(inputs, request)?;
         let core = self.of_purpose(request.purpose);
-        core.call_scalar(&Scalar(f), Key { inputs, outputs: None }, request, results)
+        core.call_scalar(&Scalar(f), SpecialisationKey { inputs, outputs: None }, request, results)
     }
 
     /// As [`Core::call`], with slices whose lengths have been checked.
@@ -192,7 +192,7 @@ impl Core {
     pub(super) fn call_scalar<F: Fn(&[Var], &[Var]) -> Option<Var>>(
         &self,
         f: &Scalar<F>,
-        key: Key<'_>,
+        key: SpecialisationKey<'_>,
         request: Request<'_>,
         results: &mut [f64],
     ) -> Result<f64, Error> {
@@ -263,7 +263,7 @@ impl Core {
         for is_repeated in [false, true] {
             let to = results.of_shape(inputs, request, &shape)?;
             let function = Weighted::new(&f, &shape, self.created_at);
-            let key = Key { inputs, outputs: Some(&shape) };
+            let key = SpecialisationKey { inputs, outputs: Some(&shape) };
             let exit = exits.iter().find(|(of, _)| **of == shape).map(|&(_, exit)| exit);
             match self.call_tape(&function, key, request, exit, to) {
                 Err(error) if error.is_other_outputs() && !is_repeated => {
@@ -321,7 +321,7 @@ impl Core {
     pub(super) fn call_tape(
         &self,
         f: &impl Function,
-        key: Key<'_>,
+        key: SpecialisationKey<'_>,
         request: Request<'_>,
         exit: Option<KernelExit>,
         results: &mut [f64],
@@ -337,7 +337,7 @@ impl Core {
     fn call_tape_once(
         &self,
         f: &impl Function,
-        key: Key<'_>,
+        key: SpecialisationKey<'_>,
         request: Request<'_>,
         exit: Option<KernelExit>,
         results: &mut [f64],
@@ -358,7 +358,7 @@ impl Core {
             && detail == Detail::Untracked
             && specialisation.as_ref().is_some_and(|one| one.times_run());
         let start = is_timed.then(Instant::now);
-        let record = |run: Recorded<'_>| match (run.run, &specialisation) {
+        let record = |run: TapeRun<'_>| match (run.run, &specialisation) {
             (Run::Whole(trace), Some(specialisation)) if trace.has_failed_call => {
                 specialisation.count_failed();
             }
@@ -409,7 +409,7 @@ impl Core {
         let mut unknown = None;
         let start = Instant::now();
         let on_tape = as_repetition(|| {
-            self.on_tape(f, inputs, request, detail, results, |Recorded { run, inputs }| {
+            self.on_tape(f, inputs, request, detail, results, |TapeRun { run, inputs }| {
                 let installed = specialisation.kernel(request.purpose);
                 let Some(installed) = installed.as_deref() else { return };
                 match (run, time) {
@@ -464,7 +464,7 @@ impl Core {
         request: Request<'_>,
         detail: Detail,
         results: &mut [f64],
-        then: impl FnOnce(Recorded<'_>),
+        then: impl FnOnce(TapeRun<'_>),
     ) -> Result<f64, Error> {
         let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
         let Workspace { tracer, adjoints, tangents, inactive } = &mut workspace;
@@ -490,7 +490,7 @@ impl Core {
         };
         let no_output = Cell::new(None);
         let mut run = tracer
-            .run_within(always(f, &no_output), inputs, limits, self.created_at)
+            .run_within(run_or_nan(f, &no_output), inputs, limits, self.created_at)
             .map_err(Kind::Trace)?;
         let result = match no_output.get() {
             Some(NoOutput::Error) => Err(Kind::Failed.into()),
@@ -498,7 +498,7 @@ impl Core {
             None => read(f, &mut run, request, whole, (adjoints, tangents), results),
         };
         if result.is_ok() {
-            then(Recorded { run: &run, inputs });
+            then(TapeRun { run: &run, inputs });
         }
         if matches!(run, Run::Whole(_)) {
             self.lock_workspaces().push(workspace);
@@ -608,7 +608,7 @@ impl Core {
     }
 
     /// The specialisation for `key`; `None` beyond the limit.
-    fn specialisation(&self, key: Key<'_>) -> Option<Arc<Specialisation>> {
+    fn specialisation(&self, key: SpecialisationKey<'_>) -> Option<Arc<Specialisation>> {
         if let Some(found) = find(&self.specialisations.load(), key) {
             return Some(Arc::clone(found));
         }
@@ -645,13 +645,13 @@ impl Core {
 /// The specialisation for `key`.
 pub(super) fn find<'a>(
     specialisations: &'a [Arc<Specialisation>],
-    key: Key<'_>,
+    key: SpecialisationKey<'_>,
 ) -> Option<&'a Arc<Specialisation>> {
     position(specialisations, key).ok().map(|at| &specialisations[at])
 }
 
 /// The position of the specialisation for `key`, or that of a new one.
-fn position(specialisations: &[Arc<Specialisation>], key: Key<'_>) -> Result<usize, usize> {
+fn position(specialisations: &[Arc<Specialisation>], key: SpecialisationKey<'_>) -> Result<usize, usize> {
     specialisations.binary_search_by(|one| {
         let lengths = (one.active, one.inactive).cmp(&key.lengths());
         lengths.then_with(|| one.outputs.as_ref().cmp(&key.outputs))
@@ -663,7 +663,7 @@ fn with_lengths<'a>(
     specialisations: &'a [Arc<Specialisation>],
     inputs: Inputs<'_>,
 ) -> &'a [Arc<Specialisation>] {
-    let lengths = Key { inputs, outputs: None }.lengths();
+    let lengths = SpecialisationKey { inputs, outputs: None }.lengths();
     let start = specialisations.partition_point(|one| (one.active, one.inactive) < lengths);
     let end = specialisations.partition_point(|one| (one.active, one.inactive) <= lengths);
     &specialisations[start..end]

@@ -82,7 +82,7 @@ pub(super) trait Function {
 }
 
 /// Runs `function` as one that always has an output, and stores in `no_output` why it had none.
-pub(super) fn always<'a>(
+pub(super) fn run_or_nan<'a>(
     function: &'a impl Function,
     no_output: &'a Cell<Option<NoOutput>>,
 ) -> impl Fn(&[Var], &[Var]) -> Var + 'a {
@@ -197,7 +197,7 @@ impl<F: Fn(&[Var], &[Var]) -> Option<Var>> Function for Scalar<F> {
         gradient: &mut [f64],
     ) -> Result<f64, TraceError> {
         if purpose.has_reverse_sweep() {
-            gradient.copy_from_slice(run.sweep(&always(self, &Cell::new(None)), adjoints)?);
+            gradient.copy_from_slice(run.sweep(&run_or_nan(self, &Cell::new(None)), adjoints)?);
         }
         Ok(run.value())
     }
@@ -318,7 +318,7 @@ impl<F: Fn(&[Var], &[Var], &mut OutputWriter) -> bool> Function for Weighted<'_,
         results: &mut [f64],
     ) -> Result<f64, TraceError> {
         if purpose == Purpose::VectorJacobianProduct {
-            results.copy_from_slice(run.sweep(&always(self, &Cell::new(None)), adjoints)?);
+            results.copy_from_slice(run.sweep(&run_or_nan(self, &Cell::new(None)), adjoints)?);
         } else {
             self.read_outputs(results, |output| output.number());
         }

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::batch_code::BatchCodes;
+use super::batch::BatchCodes;
 use super::profile::GraphVersion;
 use crate::jit::Kernel;
 use crate::pipeline::{BatchSource, Purpose, Runs};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::function::Request;
 use super::installed::{Dispatch, Installed};
-use super::kernel_rows::BatchBuffers;
+use super::batch::BatchBuffers;
 use super::profile::{ExitReason, KernelExit};
 use super::specialisation::Specialisation;
 use crate::diff::Directions;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::core::Key;
+use super::core::SpecialisationKey;
 use super::outputs::OutputShape;
 use super::specialisation::{ServedCalls, Specialisation};
 
@@ -32,7 +32,7 @@ impl OtherLengths {
     /// the least used one, if that has been called half as often.
     pub(super) fn replaced(
         &mut self,
-        key: Key<'_>,
+        key: SpecialisationKey<'_>,
         specialisations: &[Arc<Specialisation>],
     ) -> Option<usize> {
         self.calls += 1;

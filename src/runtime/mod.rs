@@ -4,11 +4,10 @@
 //! | --- | --- |
 //! | `tape`, `recorded` | the entry point, and the recorded functions |
 //! | `derivatives`, `vector` | their methods: for one output, and for any number |
-//! | `batch_calls`, `batch`, `batch_error` | methods for batches, their inputs and results, errors |
+//! | `batch/` | many calls at once: methods, the kernel's part, its code for batches, errors |
 //! | `non_finite` | the origin of a NaN or an infinity |
 //! | `core`, `kernel_call` | one call: kernel or tape; the kernel's part |
 //! | `nested` | recorded functions as operations of others |
-//! | `kernel_batch`, `kernel_rows`, `batch_code` | a batch; the kernel's part; its code for batches |
 //! | `function`, `outputs` | the results of a run on the tape, outputs of any shape |
 //! | `sparse`, `patterns` | sparse derivatives, and the patterns of a specialisation |
 //! | `specialisation` | calls with one length of input: kernels, counters, merging |
@@ -24,9 +23,6 @@
 //! This room alone imports both `trace` and `jit`.
 
 mod batch;
-mod batch_calls;
-mod batch_code;
-mod batch_error;
 mod budget;
 mod core;
 mod derivatives;
@@ -34,9 +30,7 @@ mod error;
 mod function;
 mod installed;
 mod job;
-mod kernel_batch;
 mod kernel_call;
-mod kernel_rows;
 mod lengths;
 mod nested;
 mod non_finite;
@@ -54,8 +48,7 @@ mod tracing_detail;
 mod vector;
 mod workers;
 
-pub use batch::Rows;
-pub use batch_error::{BatchError, ElementCause, ElementError};
+pub use batch::{BatchError, ElementCause, ElementError, Rows};
 pub use error::Error;
 pub use non_finite::{NonFinite, NonFiniteOrigin, NonFiniteResult};
 pub use options::TapeBuilder;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 
-use super::core::Key;
+use super::core::SpecialisationKey;
 use super::installed::Installed;
 use super::job::Job;
 use super::outputs::OutputShape;
@@ -59,7 +59,7 @@ pub(super) struct ServedCalls {
 impl Specialisation {
     /// For this length of input and shape of outputs; `profile_bytes` counts the bytes of all recorded paths of the
     /// function.
-    pub(super) fn new(key: Key<'_>, hotness: Hotness, profile_bytes: Arc<AtomicUsize>) -> Self {
+    pub(super) fn new(key: SpecialisationKey<'_>, hotness: Hotness, profile_bytes: Arc<AtomicUsize>) -> Self {
         let ((active, inactive), outputs) = (key.lengths(), key.outputs.cloned());
         let weights = outputs.as_ref().map_or(0, |outputs| outputs.count);
         let first = outputs.as_ref().map(|outputs| Wanted::Jacobian { outputs: outputs.count });

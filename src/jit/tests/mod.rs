@@ -60,7 +60,7 @@ fn assert_native_when_cut(
     let schedule = schedule_with_profile(graph, profile.as_ref()).unwrap();
     let kernel =
         schedule.compile_with((Allocator::Backtracking, Lanes::One), cuts, registers).unwrap();
-    assert_pairs(&schedule, cuts, registers, points);
+    assert_two_lanes(&schedule, cuts, registers, points);
     let mut scratch = vec![f64::NAN; 3];
     let mut found = vec![0.0; kernel.outputs()];
     let mut values = 0;
@@ -87,8 +87,8 @@ fn assert_native_when_cut(
 }
 
 /// Asserts that code for two elements at once has the results of code for one: always for equal
-/// points, and for others where it has results. Returns the number of pairs of others with results.
-fn assert_pairs(
+/// points, and for different ones where it has results. Returns the number of the latter.
+fn assert_two_lanes(
     schedule: &Schedule<'_>,
     cuts: &[u32],
     registers: usize,
@@ -101,12 +101,12 @@ fn assert_pairs(
         schedule.compile_with((Allocator::Backtracking, lanes), cuts, registers).unwrap()
     });
     let active = schedule.graph.active;
-    let single = |point: &[f64]| {
+    let scalar = |point: &[f64]| {
         let mut found = vec![0.0; one.outputs()];
         let (active, inactive) = point.split_at(active);
         one.run(active, inactive, &mut Vec::new(), &mut found).map(|()| found)
     };
-    let pair = |first: &[f64], second: &[f64]| {
+    let two_lanes = |first: &[f64], second: &[f64]| {
         let mut found = vec![0.0; two.outputs()];
         let both: Vec<f64> = first.iter().zip(second).flat_map(|(a, b)| [*a, *b]).collect();
         let (active, inactive) = both.split_at(2 * active);
@@ -118,19 +118,19 @@ fn assert_pairs(
     let joined = |first: &[f64], second: &[f64]| -> Vec<f64> {
         first.iter().zip(second).flat_map(|(a, b)| [*a, *b]).collect()
     };
-    let mut pairs = 0;
+    let mut compared = 0;
     for (first, second) in points.iter().zip(points.iter().skip(1)) {
-        match (single(first), pair(first, first)) {
+        match (scalar(first), two_lanes(first, first)) {
             (Ok(one), Ok(two)) => assert_eq!(bits(&two), bits(&joined(&one, &one))),
             (one, two) => assert_eq!(one, two, "{first:?}"),
         }
-        if let Ok(both) = pair(first, second) {
-            let (first, second) = (single(first).unwrap(), single(second).unwrap());
+        if let Ok(both) = two_lanes(first, second) {
+            let (first, second) = (scalar(first).unwrap(), scalar(second).unwrap());
             assert_eq!(bits(&both), bits(&joined(&first, &second)));
-            pairs += 1;
+            compared += 1;
         }
     }
-    pairs
+    compared
 }
 
 fn assert_random(shape: Shape, seed: u64, graphs: usize) {

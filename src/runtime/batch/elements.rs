@@ -1,26 +1,27 @@
-//! A batch: kernels serve most of its elements, in runs of many, and single calls the others.
+//! The calls for a range of elements: a kernel serves most of them, many consecutive ones at a time,
+//! and single calls serve the others.
 
 use core::ops::Range;
 use std::sync::Arc;
 
-use super::batch::{Batch, BatchResults};
-use super::core::{Core, Key, find};
-use super::error::Error;
-use super::function::{Request, Scalar};
-use super::installed::Installed;
-use super::kernel_call::Repetition;
-use super::kernel_rows::run_rows;
-use super::profile::KernelExit;
-use super::specialisation::Specialisation;
-use super::workers;
-use crate::pipeline::{Purpose, Sharing};
+use super::inputs::{Batch, BatchResults};
+use super::kernels::run_elements;
+use crate::pipeline::{InvariantInputs, Purpose};
+use crate::runtime::core::{Core, SpecialisationKey, find};
+use crate::runtime::error::Error;
+use crate::runtime::function::{Request, Scalar};
+use crate::runtime::installed::Installed;
+use crate::runtime::kernel_call::Repetition;
+use crate::runtime::profile::KernelExit;
+use crate::runtime::specialisation::Specialisation;
+use crate::runtime::workers;
 use crate::trace::Var;
 
 /// The largest number of elements that a kernel serves before a newer one may replace it.
-const MOST_IN_ROW: usize = 256;
+const MAX_CONSECUTIVE: usize = 256;
 
-/// A part of a batch.
-pub(super) struct Part<'a, 'r> {
+/// A range of the elements of a batch, with the place for their results.
+pub(super) struct BatchRange<'a, 'r> {
     pub(super) batch: &'a Batch<'a>,
     pub(super) purpose: Purpose,
     /// The number of the element that has the first ones of the results.
@@ -28,7 +29,7 @@ pub(super) struct Part<'a, 'r> {
     pub(super) results: BatchResults<'r>,
 }
 
-impl Part<'_, '_> {
+impl BatchRange<'_, '_> {
     fn set_value(&mut self, element: usize, value: f64) {
         self.results.set_value(element - self.first, value);
     }
@@ -53,10 +54,10 @@ impl Part<'_, '_> {
     }
 
     /// Writes the outputs for `element` and the next one, which are next to each other.
-    pub(super) fn write_pair(&mut self, element: usize, outputs: &[f64]) {
+    pub(super) fn write_two(&mut self, element: usize, outputs: &[f64]) {
         let element = element - self.first;
         let (outputs, _) = outputs.as_chunks::<2>();
-        let (first, second) = self.results.gradients_of_pair(element);
+        let (first, second) = self.results.gradients_of_two(element);
         for ((to_first, to_second), &[first, second]) in first.iter_mut().zip(second).zip(outputs) {
             (*to_first, *to_second) = (first, second);
         }
@@ -79,40 +80,40 @@ impl Core {
         mut fail: impl FnMut(usize, Error),
     ) {
         let f = Scalar(f);
-        let mut part = Part { batch, purpose, first: range.start, results };
+        let mut elements = BatchRange { batch, purpose, first: range.start, results };
         let mut next = range.start;
         while next < range.end {
-            next += self.call_in_row(&f, &mut part, next..range.end, &mut fail);
+            next += self.call_elements(&f, &mut elements, next..range.end, &mut fail);
         }
     }
 
     /// Calls for the first elements in `range`, at least for one. Returns their number.
-    fn call_in_row<F: Fn(&[Var], &[Var]) -> Option<Var>>(
+    fn call_elements<F: Fn(&[Var], &[Var]) -> Option<Var>>(
         &self,
         f: &Scalar<F>,
-        part: &mut Part<'_, '_>,
+        elements: &mut BatchRange<'_, '_>,
         range: Range<usize>,
         fail: &mut impl FnMut(usize, Error),
     ) -> usize {
-        let (first, request) = (range.start, Request::from(part.purpose));
-        let key = Key { inputs: part.batch.inputs(first), outputs: None };
+        let (first, request) = (range.start, Request::from(elements.purpose));
+        let key = SpecialisationKey { inputs: elements.batch.inputs(first), outputs: None };
         let specialisations = self.load_specialisations();
         let specialisation = find(&specialisations, key);
         let (served, exit) = match specialisation {
-            Some(specialisation) => self.serve_in_row(f, specialisation, part, range, fail),
+            Some(specialisation) => self.serve_elements(f, specialisation, elements, range, fail),
             None => (0, None),
         };
         if served > 0 && exit.is_none() {
             return served;
         }
         let element = first + served;
-        let key = Key { inputs: part.batch.inputs(element), outputs: None };
+        let key = SpecialisationKey { inputs: elements.batch.inputs(element), outputs: None };
         let result = match exit {
-            Some(_) => self.call_tape(f, key, request, exit, part.gradient(element)),
-            None => self.call_scalar(f, key, request, part.gradient(element)),
+            Some(_) => self.call_tape(f, key, request, exit, elements.gradient(element)),
+            None => self.call_scalar(f, key, request, elements.gradient(element)),
         };
         match result {
-            Ok(value) => part.set_value(element, value),
+            Ok(value) => elements.set_value(element, value),
             Err(error) => fail(element, error),
         }
         served + 1
@@ -120,35 +121,35 @@ impl Core {
 
     /// Has the kernel serve the first elements in `range`, if calls try it without taking its time.
     /// Returns the number of elements that it has served, and its exit in the one after them.
-    fn serve_in_row<F: Fn(&[Var], &[Var]) -> Option<Var>>(
+    fn serve_elements<F: Fn(&[Var], &[Var]) -> Option<Var>>(
         &self,
         f: &Scalar<F>,
         specialisation: &Specialisation,
-        part: &mut Part<'_, '_>,
+        elements: &mut BatchRange<'_, '_>,
         range: Range<usize>,
         fail: &mut impl FnMut(usize, Error),
     ) -> (usize, Option<KernelExit>) {
-        let (installed, audit) = (specialisation.kernel(part.purpose), self.options().audit);
+        let (installed, audit) = (specialisation.kernel(elements.purpose), self.options().audit);
         let Some(installed) = installed.as_ref().filter(|one| one.is_in_use()) else {
             return (0, None);
         };
-        // An audited call is the last one in the row. Calls of other threads may get the same numbers.
+        // An audited call is the last one of those that the kernel serves at once. Calls of other threads may get the same numbers.
         let before = installed.latest_call();
-        let most = (audit.next_after(before) - before).min(MOST_IN_ROW as u64) as usize;
+        let most = (audit.next_after(before) - before).min(MAX_CONSECUTIVE as u64) as usize;
         let range = range.start..range.end.min(range.start + most);
         let (call, last) = (before + range.len() as u64, range.end - 1);
         let repetition = audit.includes(call).then(|| {
-            let repetition = Repetition::new(call, part.purpose.into(), part.gradient(last));
-            (repetition, part.value(last))
+            let repetition = Repetition::new(call, elements.purpose.into(), elements.gradient(last));
+            (repetition, elements.value(last))
         });
-        let (served, exit) = run_rows(installed, part, range.clone());
+        let (served, exit) = run_elements(installed, elements, range.clone());
         installed.served(served);
-        let sharing = part.batch.sharing();
-        if installed.batches.count(sharing, served) {
-            self.make_batch_code(installed, sharing);
+        let invariant = elements.batch.invariant_inputs();
+        if installed.batches.count(invariant, served) {
+            self.make_batch_code(installed, invariant);
         }
         if let Some(repetition) = repetition.filter(|_| served == range.len()) {
-            self.audit_element(f, (specialisation, repetition), part, last, fail);
+            self.audit_element(f, (specialisation, repetition), elements, last, fail);
         }
         let exit = exit.map(|reason| {
             installed.exit();
@@ -161,14 +162,14 @@ impl Core {
 
     /// Has the kernel's code for batches made.
     #[cold]
-    fn make_batch_code(&self, installed: &Arc<Installed>, sharing: Sharing) {
+    fn make_batch_code(&self, installed: &Arc<Installed>, invariant: InvariantInputs) {
         if !self.options().background {
-            installed.batches.make(sharing);
+            installed.batches.make(invariant);
             return;
         }
         let installed = Arc::clone(installed);
         // Without a thread the kernel serves on as it is.
-        let _ = workers::run(move || installed.batches.make(sharing));
+        let _ = workers::run(move || installed.batches.make(invariant));
     }
 
     /// Repeats the call for `element`, whose value was `before`, on the tape.
@@ -176,16 +177,16 @@ impl Core {
         &self,
         f: &Scalar<F>,
         (specialisation, (repetition, before)): (&Specialisation, (Box<Repetition>, f64)),
-        part: &mut Part<'_, '_>,
+        elements: &mut BatchRange<'_, '_>,
         element: usize,
         fail: &mut impl FnMut(usize, Error),
     ) {
-        let (inputs, request) = (part.batch.inputs(element), Request::from(part.purpose));
-        let served = (specialisation, part.value(element), repetition);
-        match self.repeat(f, served, inputs, request, part.gradient(element)) {
-            Ok(value) => part.set_value(element, value),
+        let (inputs, request) = (elements.batch.inputs(element), Request::from(elements.purpose));
+        let served = (specialisation, elements.value(element), repetition);
+        match self.repeat(f, served, inputs, request, elements.gradient(element)) {
+            Ok(value) => elements.set_value(element, value),
             Err(error) => {
-                part.set_value(element, before);
+                elements.set_value(element, before);
                 fail(element, error);
             }
         }

@@ -1,5 +1,5 @@
-//! Splits a graph for many runs with some inputs in common: what depends on these alone is computed
-//! once.
+//! Splits a graph for many runs with some invariant inputs, which are the same in all runs: what
+//! depends on these alone is computed once.
 
 use smallvec::SmallVec;
 
@@ -8,26 +8,26 @@ use super::graph::{Def, End, Graph, Item, Node};
 use super::renumber::inputs_first;
 use crate::entity::PrimaryMap;
 
-/// The parts of a graph.
+/// The two parts of a graph.
 #[derive(Debug)]
-pub(crate) struct SharedParts {
+pub(crate) struct InvariantSplit {
     /// Computes the values that the rest uses: its outputs. It has the inputs of the whole.
-    pub(crate) shared: Graph,
+    pub(crate) invariant: Graph,
     /// The rest. The outputs of the other part are further inactive inputs, the last ones.
     pub(crate) rest: Graph,
 }
 
-/// The parts of `graph` if `is_common` tells the inputs that are the same in all runs. `None` if no
+/// The parts of `graph` if `is_invariant` tells the inputs that are the same in all runs. `None` if no
 /// step before the first branch depends on these alone. Steps in regions stay in the rest, and so do
 /// custom operations.
-pub(crate) fn split_shared(graph: &Graph, is_common: impl Fn(u32) -> bool) -> Option<SharedParts> {
+pub(crate) fn split_invariant(graph: &Graph, is_invariant: impl Fn(u32) -> bool) -> Option<InvariantSplit> {
     let (inputs, root) = (graph.active + graph.inactive, graph.root());
-    let mut shared = Graph::new(graph.active, graph.inactive);
+    let mut invariant = Graph::new(graph.active, graph.inactive);
     let mut copies: PrimaryMap<Node, Option<Node>> = PrimaryMap::filled(None, graph.nodes.len());
     for (node, data) in graph.nodes.iter() {
         copies[node] = match data.def {
-            Def::Input(number) if is_common(number) => Some(shared.input(number as usize)),
-            Def::Const(bits) => Some(shared.push_const(bits)),
+            Def::Input(number) if is_invariant(number) => Some(invariant.input(number as usize)),
+            Def::Const(bits) => Some(invariant.push_const(bits)),
             _ => None,
         };
     }
@@ -36,13 +36,13 @@ pub(crate) fn split_shared(graph: &Graph, is_common: impl Fn(u32) -> bool) -> Op
         let args = graph.operands(node).iter().map(|&arg| copies[arg]);
         let Some(args) = args.collect::<Option<SmallVec<[Node; 4]>>>() else { continue };
         copies[node] = match graph.nodes[node].def {
-            Def::Apply(op, _) => Some(shared.push_apply(root, op, &args, None)),
+            Def::Apply(op, _) => Some(invariant.push_apply(root, op, &args, None)),
             // Custom operations are called behind the guards, which are in the rest.
             Def::Call(call) if !graph.is_custom_call(node) => {
                 let routine = graph.calls[call].routine.clone();
-                Some(shared.push_call(root, routine, args.to_vec(), None))
+                Some(invariant.push_call(root, routine, args.to_vec(), None))
             }
-            Def::Result(_, number) => Some(shared.push_result(root, args[0], number)),
+            Def::Result(_, number) => Some(invariant.push_result(root, args[0], number)),
             _ => None,
         };
     }
@@ -57,7 +57,7 @@ pub(crate) fn split_shared(graph: &Graph, is_common: impl Fn(u32) -> bool) -> Op
     if crossing.is_empty() {
         return None;
     }
-    shared.blocks[root].end = End::Return(crossing.iter().map(|&(_, copy)| copy).collect());
+    invariant.blocks[root].end = End::Return(crossing.iter().map(|&(_, copy)| copy).collect());
     let mut rest = graph.clone();
     for (number, &(node, _)) in crossing.iter().enumerate() {
         rest.nodes[node].def = Def::Input((inputs + number) as u32);
@@ -68,16 +68,16 @@ pub(crate) fn split_shared(graph: &Graph, is_common: impl Fn(u32) -> bool) -> Op
     };
     rest.blocks[root].items.retain(is_step);
     rest.inactive += crossing.len();
-    Some(SharedParts {
-        shared: eliminate_dead_code(&shared),
+    Some(InvariantSplit {
+        invariant: eliminate_dead_code(&invariant),
         rest: eliminate_dead_code(&inputs_first(rest)),
     })
 }
 
-/// The nodes that a step uses which is not in the shared part, an end or an array.
-fn used_by_rest(graph: &Graph, is_shared: impl Fn(Node) -> bool) -> PrimaryMap<Node, bool> {
+/// The nodes that a step outside of the invariant part, an end or an array uses.
+fn used_by_rest(graph: &Graph, is_in_invariant_part: impl Fn(Node) -> bool) -> PrimaryMap<Node, bool> {
     let mut is_used = PrimaryMap::filled(false, graph.nodes.len());
-    for node in graph.nodes.keys().filter(|&node| !is_shared(node)) {
+    for node in graph.nodes.keys().filter(|&node| !is_in_invariant_part(node)) {
         graph.operands(node).iter().for_each(|&operand| is_used[operand] = true);
     }
     for data in graph.blocks.values() {
@@ -113,14 +113,14 @@ mod tests {
                     v5 = sin v4\n  v6 = add v5 v3\n  v7 = mul v0 v6\n  v8 = gt v5 v3\n  \
                     branch v8 b1 b2\nb1:\n  return v7\nb2:\n  v9 = mul v7 v4\n  return v9\n";
         let graph = parse(text).unwrap();
-        let SharedParts { shared, rest } = split_shared(&graph, |input| input > 0).unwrap();
-        assert_eq!((verify(&shared), verify(&rest)), (Ok(()), Ok(())));
+        let InvariantSplit { invariant, rest } = split_invariant(&graph, |input| input > 0).unwrap();
+        assert_eq!((verify(&invariant), verify(&rest)), (Ok(()), Ok(())));
         assert_eq!((rest.active, rest.inactive), (1, 5));
         for point in [[0.5, 1.0, 2.0], [-3.0, 0.25, 9.0]] {
-            let Outcome::Values(values) = interpret(&shared, &point) else { panic!("no guard") };
+            let Outcome::Values(values) = interpret(&invariant, &point) else { panic!("no guard") };
             let inputs = [&point[..], &values].concat();
             assert_eq!(interpret(&rest, &inputs), interpret(&graph, &point));
         }
-        assert!(split_shared(&graph, |_| false).is_none());
+        assert!(split_invariant(&graph, |_| false).is_none());
     }
 }

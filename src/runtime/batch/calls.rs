@@ -3,11 +3,11 @@
 use core::cell::Cell;
 use core::ops::Range;
 
-use super::batch::{Batch, BatchResults, Rows};
-use super::batch_error::{BatchError, ElementCause, ElementError};
-use super::outputs::{Output, OutputWriter, Outputs};
-use super::recorded::{Recorded, RecordedWith};
+use super::error::{BatchError, ElementCause, ElementError};
+use super::inputs::{Batch, BatchResults, Rows};
 use crate::pipeline::Purpose;
+use crate::runtime::outputs::{Output, OutputWriter, Outputs};
+use crate::runtime::recorded::{Recorded, RecordedWith};
 use crate::trace::Var;
 
 /// The outcome of a batch with these errors.
@@ -239,8 +239,8 @@ macro_rules! batches {
 
                 let batch = Batch::new(rows, n).map_err(BatchError::Shape)?;
                 let results = BatchResults::new(&batch, values, gradients);
-                let parts = results.map_err(BatchError::Shape)?.split(n, part_length(n));
-                let errors = parts.into_par_iter().map(|(range, results)| {
+                let ranges = results.map_err(BatchError::Shape)?.split(n, range_length(n));
+                let errors = ranges.into_par_iter().map(|(range, results)| {
                     self.batch_range(&batch, range, purpose, results)
                 });
                 outcome(errors.collect::<Vec<_>>().into_iter().flatten().collect())
@@ -249,13 +249,13 @@ macro_rules! batches {
     };
 }
 
-/// The number of elements of a part: so many that handing it to a thread costs little, and so few
+/// The number of elements of a thread's range: so many that handing it to a thread costs little, and so few
 /// that threads end at about the same time.
 #[cfg(feature = "rayon")]
-fn part_length(count: usize) -> usize {
-    const LEAST: usize = 64;
-    const PARTS_PER_THREAD: usize = 8;
-    count.div_ceil(PARTS_PER_THREAD * rayon::current_num_threads()).max(LEAST)
+fn range_length(count: usize) -> usize {
+    const MIN_LENGTH: usize = 64;
+    const RANGES_PER_THREAD: usize = 8;
+    count.div_ceil(RANGES_PER_THREAD * rayon::current_num_threads()).max(MIN_LENGTH)
 }
 
 batches!(

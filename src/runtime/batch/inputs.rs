@@ -3,8 +3,8 @@
 #[cfg(feature = "rayon")]
 use core::ops::Range;
 
-use super::error::{Error, Kind};
-use crate::pipeline::Sharing;
+use crate::pipeline::InvariantInputs;
+use crate::runtime::error::{Error, Kind};
 use crate::trace::Inputs;
 
 /// The inputs of a batch: an input of its own for each element, or one that all share.
@@ -107,13 +107,13 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// The inputs that all elements share.
-    pub(super) fn sharing(&self) -> Sharing {
+    /// The inputs that are the same for all elements.
+    pub(super) fn invariant_inputs(&self) -> InvariantInputs {
         let is_shared = |input: Input<'_>| input.is_shared && input.length > 0;
         match (is_shared(self.active), is_shared(self.inactive)) {
-            (_, true) => Sharing::Inactive,
-            (true, false) => Sharing::Active,
-            (false, false) => Sharing::None,
+            (_, true) => InvariantInputs::Inactive,
+            (true, false) => InvariantInputs::Active,
+            (false, false) => InvariantInputs::None,
         }
     }
 
@@ -159,7 +159,7 @@ impl<'a> BatchResults<'a> {
     }
 
     /// The gradients of an element and the next one; empty if there are none.
-    pub(super) fn gradients_of_pair(&mut self, element: usize) -> (&mut [f64], &mut [f64]) {
+    pub(super) fn gradients_of_two(&mut self, element: usize) -> (&mut [f64], &mut [f64]) {
         match &mut self.gradients {
             Some(gradients) => {
                 let both = &mut gradients[element * self.columns..][..2 * self.columns];
@@ -175,7 +175,7 @@ impl<'a> BatchResults<'a> {
         }
     }
 
-    /// Splits it into parts of `length` elements, each with the range of its elements.
+    /// Splits it into ranges of `length` elements, each with the range of its elements.
     #[cfg(feature = "rayon")]
     pub(super) fn split(
         self,
@@ -183,7 +183,7 @@ impl<'a> BatchResults<'a> {
         length: usize,
     ) -> Vec<(Range<usize>, BatchResults<'a>)> {
         let BatchResults { mut values, mut gradients, columns } = self;
-        let part = |slice: &mut Option<&'a mut [f64]>, length: usize| {
+        let split_off = |slice: &mut Option<&'a mut [f64]>, length: usize| {
             let (first, rest) = slice.take()?.split_at_mut(length);
             *slice = Some(rest);
             Some(first)
@@ -192,8 +192,8 @@ impl<'a> BatchResults<'a> {
         let ranges = starts.map(|start| start..count.min(start + length));
         ranges
             .map(|range| {
-                let values = part(&mut values, range.len());
-                let gradients = part(&mut gradients, range.len() * columns);
+                let values = split_off(&mut values, range.len());
+                let gradients = split_off(&mut gradients, range.len() * columns);
                 (range, BatchResults { values, gradients, columns })
             })
             .collect()

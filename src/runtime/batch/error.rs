@@ -3,7 +3,7 @@
 use core::convert::Infallible;
 use core::fmt;
 
-use super::error::{Error, Kind};
+use crate::runtime::error::{Error, Kind};
 
 /// The reason why a batch has no results, or not for all elements. `E` is the error of the function
 /// itself: see [`Output::Error`](crate::Output::Error).
