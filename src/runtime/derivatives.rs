@@ -4,7 +4,7 @@ use super::error::Error;
 use super::function::Request;
 use super::outputs::Output;
 use super::recorded::{Recorded, RecordedWith};
-use super::vector::Answer;
+use super::vector::CallResult;
 use crate::pipeline::Purpose;
 use crate::trace::Var;
 
@@ -268,12 +268,12 @@ macro_rules! derivatives {
                 x: &[f64] $(, $data: $type)?,
                 v: &[f64],
                 product: &mut [f64],
-            ) -> Answer<(), O> {
+            ) -> CallResult<(), O> {
                 let request = Request { direction: v, ..Purpose::HessianProduct.into() };
                 Ok(self.call_one(x $(, $data)?, request, product)?.map(drop))
             }
 
-            fn hessian_to(&self, x: &[f64] $(, $data: $type)?, hessian: &mut [f64]) -> Answer<(), O> {
+            fn hessian_to(&self, x: &[f64] $(, $data: $type)?, hessian: &mut [f64]) -> CallResult<(), O> {
                 Ok(self.call_one(x $(, $data)?, Purpose::Hessian, hessian)?.map(drop))
             }
         }

@@ -1,5 +1,8 @@
 //! The public error: opaque, with predicates and the user's source location.
 
+use core::convert::Infallible;
+
+use super::batch::{ElementCause, ElementError};
 use crate::merge::MergeError;
 use crate::pipeline::Refusal;
 use crate::ssa::Place;
@@ -36,8 +39,8 @@ pub(super) enum Kind {
         "the {slice} has length {found}, which is no multiple of {count}, the number of elements"
     )]
     Rows { slice: &'static str, count: usize, found: usize },
-    #[error("element {element} of the batch: {error}")]
-    Element { element: usize, error: Box<Error> },
+    #[error(transparent)]
+    Element(Box<ElementError<Infallible>>),
     /// A list of elements with errors is empty, which the library never makes.
     #[error("no element of the batch has an error")]
     NoElement,
@@ -77,7 +80,10 @@ impl Error {
     /// The kind of error, of the call itself if it was for an element of a batch.
     fn kind(&self) -> &Kind {
         match &self.0 {
-            Kind::Element { error, .. } => error.kind(),
+            Kind::Element(element) => match &element.cause {
+                ElementCause::Call(error) => error.kind(),
+                ElementCause::Function(never) => match *never {},
+            },
             kind => kind,
         }
     }
@@ -106,7 +112,7 @@ impl Error {
     /// ```
     pub fn element(&self) -> Option<usize> {
         match self.0 {
-            Kind::Element { element, .. } => Some(element),
+            Kind::Element(ref element) => Some(element.element),
             _ => None,
         }
     }
@@ -224,7 +230,9 @@ impl Error {
     }
 
     /// The place of the error in the user's source, if there is one: the operation that used
-    /// a foreign `Var`, exceeded the limit or was not repeated.
+    /// a foreign `Var`, exceeded a limit or was not repeated, the call of a custom operation or of
+    /// [`linalg`](crate::linalg) with a wrong shape or without second derivatives, the recording of
+    /// a function whose outputs changed, or the step at which `compile` refused a path.
     ///
     /// # Examples
     ///
@@ -255,7 +263,7 @@ impl Error {
             Kind::NotCompiled(
                 Refusal::Path(MergeError::Divergent { at }) | Refusal::LongRun { at, .. },
             ) => Some(at.clone()),
-            Kind::Shape { .. } | Kind::Rows { .. } | Kind::Element { .. } => None,
+            Kind::Shape { .. } | Kind::Rows { .. } | Kind::Element(_) => None,
             Kind::NoElement | Kind::Failed | Kind::TooDense { .. } => None,
             Kind::NotCompiled(_) | Kind::Unrecorded => None,
         }

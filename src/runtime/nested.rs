@@ -12,7 +12,7 @@ use super::error::Error;
 use super::function::Request;
 use super::outputs::{Output, OutputReader, OutputShape, Outputs};
 use super::recorded::Recorded;
-use super::vector::{Answer, along, scale, weighted};
+use super::vector::{CallResult, directional_requests, is_scalar, scale, weighted_request};
 use crate::custom::{CustomOperation, Operation, is_called_by_kernel};
 use crate::pipeline::Purpose;
 use crate::trace::{Var, inlines_calls, note_failed_call, record_gradient};
@@ -125,8 +125,8 @@ fn of_caller(request: Request<'_>) -> Request<'_> {
 }
 
 /// The results of a call without an error.
-fn without_error<T, E>(answer: Result<Result<T, E>, Error>) -> Option<()> {
-    answer.ok()?.ok().map(drop)
+fn without_error<T, E>(result: Result<Result<T, E>, Error>) -> Option<()> {
+    result.ok()?.ok().map(drop)
 }
 
 impl<O: Output, F: Fn(&[Var]) -> O + Send + Sync> NestedFunction for OutputsOf<F, O> {
@@ -140,11 +140,11 @@ impl<O: Output, F: Fn(&[Var]) -> O + Send + Sync> NestedFunction for OutputsOf<F
 
     fn vjp(&self, x: &[f64], w: &[f64], out: &mut [f64]) -> Option<()> {
         let to = Results::Into { slice: out, name: "product" };
-        without_error(self.f.product(x, of_caller(weighted(w)), to))
+        without_error(self.f.product(x, of_caller(weighted_request(w)), to))
     }
 
     fn jvp(&self, x: &[f64], v: &[f64], out: &mut [f64]) -> Option<()> {
-        let [one, several] = along(v).map(of_caller);
+        let [one, several] = directional_requests(v).map(of_caller);
         let to = Results::Into { slice: out, name: "slice of derivatives" };
         without_error(self.f.results(x, one, several, to))
     }
@@ -186,13 +186,16 @@ where
     }
 }
 
-/// Passes on the result of a call with `x` inside another function. An error is noted, because
-/// that function may go on after it: which it does is not guarded.
-fn noted<T, E>(answer: Result<Result<T, E>, Error>, x: &[Var]) -> Result<Result<T, E>, Error> {
-    if !matches!(answer, Ok(Ok(_))) && !x.iter().all(|x| x.is_constant()) {
+/// Returns the result of a call with `x` inside another function. An error is noted, because no
+/// guard checks what that function does after it.
+fn note_failure<T, E>(
+    result: Result<Result<T, E>, Error>,
+    x: &[Var],
+) -> Result<Result<T, E>, Error> {
+    if !matches!(result, Ok(Ok(_))) && !x.iter().all(|x| x.is_constant()) {
         note_failed_call();
     }
-    answer
+    result
 }
 
 /// The values of `x`.
@@ -234,9 +237,9 @@ impl<O: Output + 'static, F: Fn(&[Var]) -> O + Send + Sync + 'static> Recorded<F
         }
         let (one, several) = (Purpose::Value.into(), Purpose::Outputs.into());
         let mut y = Vec::new();
-        let answer = self.results(&values(x), one, several, Results::Allocated(&mut y));
-        let answer = noted(answer, x)?;
-        Ok(O::answer(answer.map(|shape| {
+        let result = self.results(&values(x), one, several, Results::Allocated(&mut y));
+        let result = note_failure(result, x)?;
+        Ok(O::answer(result.map(|shape| {
             let operation = self.nested.get((x.len(), Some(shape.clone())), || {
                 Arc::new(OutputsOf { f: self.handle(), shape: shape.clone(), output: PhantomData })
             });
@@ -269,10 +272,10 @@ where
     /// use phigrad::{Tape, Var};
     ///
     /// let cubic = Tape::record(|x: &[Var]| x[0].powi(3));
-    /// // The square of the slope, 9·x⁴.
+    /// // The square of the gradient, 9·x⁴.
     /// let f = Tape::record(move |x: &[Var]| {
-    ///     let slope = cubic.call_grad(x).expect("one input");
-    ///     slope[0] * slope[0]
+    ///     let gradient = cubic.call_grad(x).expect("one input");
+    ///     gradient[0] * gradient[0]
     /// });
     /// assert_eq!(f.value_and_grad(&[2.0])?, (144.0, vec![288.0]));
     /// assert_eq!(f.hvp(&[2.0], &[1.0])?, [432.0]);
@@ -288,9 +291,9 @@ where
             return Ok(O::answer(gradient));
         }
         let mut gradient = vec![0.0; x.len()];
-        let answer = self.call_one(&values(x), Purpose::Gradient, &mut gradient);
-        let answer = noted(answer, x)?;
-        Ok(O::answer(answer.map(|_| {
+        let result = self.call_one(&values(x), Purpose::Gradient, &mut gradient);
+        let result = note_failure(result, x)?;
+        Ok(O::answer(result.map(|_| {
             let operation = self.nested.get((x.len(), None), || {
                 Arc::new(GradientOf { f: self.handle(), output: PhantomData })
             });
@@ -307,9 +310,9 @@ impl<O: Output, F: Fn(&[Var]) -> O> Recorded<F> {
         w: &[f64],
         v: &[f64],
         out: &mut [f64],
-    ) -> Answer<(), O> {
+    ) -> CallResult<(), O> {
         let request = of_caller(Request { direction: v, ..Purpose::HessianProduct.into() });
-        if OutputShape::of_type::<O::Outputs>().is_some_and(|shape| shape.count == 1) {
+        if is_scalar::<O>() {
             return Ok(self.call_one(x, request, out)?.map(|_| scale(out, w[0])));
         }
         let to = Results::Into { slice: out, name: "product" };

@@ -6,9 +6,9 @@ use core::fmt;
 use super::core::Core;
 use super::error::{Error, Kind};
 use super::function::too_long;
-use super::outputs::{Output, OutputWriter, Outputs};
-use super::recorded::{Recorded, RecordedWith};
-use super::vector::answer;
+use super::outputs::{Output, OutputWriter};
+use super::recorded::{Recorded, RecordedWith, inputs};
+use super::vector::with_failure;
 use crate::ssa::Place;
 use crate::trace::{
     Inputs, Origin, Role, Run, Trace, Var, number, operands, operation, origin_of_derivative,
@@ -106,8 +106,8 @@ pub enum NonFiniteOrigin {
         /// The place in the source.
         place: Place,
     },
-    /// The sum of the finite derivatives along several ways in which the output depends on a number:
-    /// it overflows.
+    /// The sum of the finite derivatives along several paths from a number to the output: it
+    /// overflows.
     Sum {
         /// The place in the source of the operation that computes the number; `None` if it is an
         /// input.
@@ -117,6 +117,19 @@ pub enum NonFiniteOrigin {
 
 impl NonFinite {
     /// The place of the origin in the source, if it is an operation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0].ln());
+    /// let found = f.find_non_finite(&[-1.0])?.unwrap();
+    /// assert_eq!(found.place().map(|place| place.line), Some(line!() - 2));
+    /// let found = f.find_non_finite(&[f64::NAN])?.unwrap();
+    /// assert_eq!(found.place(), None); // The input itself is NaN.
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     pub fn place(&self) -> Option<&Place> {
         match &self.origin {
             NonFiniteOrigin::Operation { place, .. }
@@ -334,22 +347,10 @@ macro_rules! non_finite {
                 &self,
                 x: &[f64] $(, $data: $type)?
             ) -> Result<O::Of<Option<NonFinite>>, Error> {
-                let (function, failure) = (self.function(), Cell::new(None));
-                let f = |active: &[Var], inactive: &[Var], to: &mut OutputWriter| {
-                    match function(active, inactive).into_outputs() {
-                        Ok(outputs) => outputs.write(to),
-                        Err(error) => {
-                            failure.set(Some(error));
-                            return false;
-                        }
-                    }
-                    true
-                };
-                #[allow(unused_mut, unused_assignments)]
-                let mut inputs = Inputs { active: x, inactive: &[] };
-                $(inputs.inactive = $data;)?
+                let failure = Cell::new(None);
+                let (f, inputs) = (self.writer(&failure), inputs!(x $(, $data)?));
                 let found = self.core().find_non_finite(f, inputs);
-                answer(found, failure).map(O::answer)
+                with_failure(found, failure).map(O::answer)
             }
         }
     };

@@ -68,12 +68,12 @@ impl KnownPattern {
     }
 
     /// Adds the entries of `pattern`; the runs are locked.
-    fn add(&self, pattern: Pattern, is_free: bool) -> Arc<Compression> {
+    fn add(&self, pattern: Pattern, may_change_products: bool) -> Arc<Compression> {
         let known = self.compression.load_full();
         let (pattern, products) = match known {
             Some(known) if known.pattern.covers(&pattern) => return known,
             Some(known) => {
-                let products = (!is_free).then_some(known.products);
+                let products = (!may_change_products).then_some(known.products);
                 (known.pattern.union(&pattern), products)
             }
             None => (pattern, None),

@@ -1,12 +1,13 @@
 //! The recorded functions.
 
+use core::cell::Cell;
 use core::fmt;
 use std::sync::Arc;
 
 use super::core::Core;
 use super::error::Error;
 use super::nested::NestedOperations;
-use super::outputs::Output;
+use super::outputs::{Output, OutputWriter, Outputs};
 use super::report::Report;
 use crate::pipeline::{Options, Recording};
 use crate::trace::{Site, Var};
@@ -16,6 +17,18 @@ struct Inner<F> {
     f: F,
     core: Core,
 }
+
+/// The inputs of a call: the active ones, and the inactive ones if the function has any.
+macro_rules! inputs {
+    ($active:expr) => {
+        $crate::trace::Inputs { active: $active, inactive: &[] }
+    };
+    ($active:expr, $inactive:expr) => {
+        $crate::trace::Inputs { active: $active, inactive: $inactive }
+    };
+}
+
+pub(super) use inputs;
 
 macro_rules! recorded {
     (
@@ -39,6 +52,39 @@ macro_rules! recorded {
             pub(super) fn function(&self) -> impl Fn(&[Var], &[Var]) -> O + '_ {
                 let $f = &self.inner.f;
                 $call
+            }
+
+            /// The function as one that writes its outputs. False if it has returned an error, which
+            /// is then in `failure`.
+            pub(super) fn writer(
+                &self,
+                failure: &Cell<Option<O::Error>>,
+            ) -> impl Fn(&[Var], &[Var], &mut OutputWriter) -> bool {
+                let function = self.function();
+                move |active, inactive, to| match function(active, inactive).into_outputs() {
+                    Ok(outputs) => {
+                        outputs.write(to);
+                        true
+                    }
+                    Err(error) => {
+                        failure.set(Some(error));
+                        false
+                    }
+                }
+            }
+
+            /// The function as one that returns its only output. `None` if it has not one output, or
+            /// has returned an error, which is then in `failure`.
+            pub(super) fn only_output(
+                &self,
+                failure: &Cell<Option<O::Error>>,
+            ) -> impl Fn(&[Var], &[Var]) -> Option<Var> {
+                let write = self.writer(failure);
+                move |active, inactive| {
+                    let mut outputs = OutputWriter::default();
+                    write(active, inactive, &mut outputs);
+                    outputs.single()
+                }
             }
         }
 

@@ -9,7 +9,7 @@ use super::function::Request;
 use super::outputs::Output;
 use super::patterns::{KnownPattern, of_single_run};
 use super::recorded::{Recorded, RecordedWith};
-use super::vector::{Answer, is_scalar};
+use super::vector::{CallResult, is_scalar};
 use crate::pipeline::Purpose;
 use crate::sparse::{Compression, Products, SparseMatrix, Wanted};
 use crate::trace::{
@@ -139,7 +139,7 @@ macro_rules! sparse {
                 &self,
                 x: &[f64] $(, $data: $type)?,
                 jacobian: &mut SparseMatrix,
-            ) -> Answer<(), O> {
+            ) -> CallResult<(), O> {
                 with_request(Purpose::SparseJacobian, jacobian, |request| {
                     if is_scalar::<O>() {
                         return Ok(self.call_one(x $(, $data)?, request, &mut [])?.map(drop));
@@ -219,7 +219,7 @@ macro_rules! sparse {
                 &self,
                 x: &[f64] $(, $data: $type)?,
                 hessian: &mut SparseMatrix,
-            ) -> Answer<(), O> {
+            ) -> CallResult<(), O> {
                 with_request(Purpose::SparseHessian, hessian, |request| {
                     Ok(self.call_one(x $(, $data)?, request, &mut [])?.map(drop))
                 })

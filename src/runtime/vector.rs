@@ -5,13 +5,13 @@ use core::cell::Cell;
 use super::core::Results;
 use super::error::Error;
 use super::function::Request;
-use super::outputs::{Output, OutputReader, OutputShape, OutputWriter, Outputs};
-use super::recorded::{Recorded, RecordedWith};
+use super::outputs::{Output, OutputReader, OutputShape, Outputs};
+use super::recorded::{Recorded, RecordedWith, inputs};
 use crate::pipeline::Purpose;
-use crate::trace::{Inputs, Var};
+use crate::trace::Var;
 
 /// The result of a call of a function that returns `O`: a `T`, or the function's error.
-pub(super) type Answer<T, O> = Result<Result<T, <O as Output>::Error>, Error>;
+pub(super) type CallResult<T, O> = Result<Result<T, <O as Output>::Error>, Error>;
 
 /// The values of the outputs of a function that returns `O`.
 type Values<O> = <<O as Output>::Outputs as Outputs>::Values;
@@ -21,8 +21,8 @@ pub(super) const fn is_scalar<O: Output>() -> bool {
     matches!(<O::Outputs as Outputs>::COUNT, Some(1))
 }
 
-/// Adds the function's own error to the result of a call.
-pub(super) fn answer<T, E>(
+/// The result of a call, with the error that the function itself has returned.
+pub(super) fn with_failure<T, E>(
     result: Result<T, Error>,
     failure: Cell<Option<E>>,
 ) -> Result<Result<T, E>, Error> {
@@ -127,7 +127,7 @@ macro_rules! any_outputs {
                 x: &[f64] $(, $data: $type)?,
                 v: &[f64],
             ) -> Result<O::Of<Values<O>>, Error> {
-                let [one, several] = along(v);
+                let [one, several] = directional_requests(v);
                 self.structured(x $(, $data)?, one, several)
             }
 
@@ -158,7 +158,7 @@ macro_rules! any_outputs {
                 v: &[f64],
                 derivatives: &mut [f64],
             ) -> Result<O::Of<()>, Error> {
-                let [one, several] = along(v);
+                let [one, several] = directional_requests(v);
                 let to = Results::Into { slice: derivatives, name: "slice of derivatives" };
                 Ok(O::answer(self.results(x $(, $data)?, one, several, to)?.map(drop)))
             }
@@ -188,7 +188,7 @@ macro_rules! any_outputs {
                 w: &[f64],
             ) -> Result<O::Of<Vec<f64>>, Error> {
                 let mut product = Vec::new();
-                let result = self.product(x $(, $data)?, weighted(w), Results::Allocated(&mut product))?;
+                let result = self.product(x $(, $data)?, weighted_request(w), Results::Allocated(&mut product))?;
                 Ok(O::answer(result.map(|()| product)))
             }
 
@@ -220,7 +220,7 @@ macro_rules! any_outputs {
                 product: &mut [f64],
             ) -> Result<O::Of<()>, Error> {
                 let to = Results::Into { slice: product, name: "product" };
-                self.product(x $(, $data)?, weighted(w), to).map(O::answer)
+                self.product(x $(, $data)?, weighted_request(w), to).map(O::answer)
             }
 
             /// The Jacobian at `x`, row by row: the gradient of the first output, then that of the
@@ -286,21 +286,11 @@ macro_rules! any_outputs {
                 x: &[f64] $(, $data: $type)?,
                 request: impl Into<Request<'r>>,
                 gradient: &mut [f64],
-            ) -> Answer<f64, O> {
-                let (function, failure) = (self.function(), Cell::new(None));
-                let f = |active: &[Var], inactive: &[Var]| {
-                    let mut outputs = OutputWriter::default();
-                    match function(active, inactive).into_outputs() {
-                        Ok(output) => output.write(&mut outputs),
-                        Err(error) => failure.set(Some(error)),
-                    }
-                    outputs.single()
-                };
-                #[allow(unused_mut, unused_assignments)]
-                let mut inputs = Inputs { active: x, inactive: &[] };
-                $(inputs.inactive = $data;)?
+            ) -> CallResult<f64, O> {
+                let failure = Cell::new(None);
+                let (f, inputs) = (self.only_output(&failure), inputs!(x $(, $data)?));
                 let result = self.core().call(f, inputs, request.into(), gradient);
-                answer(result, failure)
+                with_failure(result, failure)
             }
 
             /// A call for the results of `several`, for functions of several outputs.
@@ -309,26 +299,12 @@ macro_rules! any_outputs {
                 x: &[f64] $(, $data: $type)?,
                 request: Request<'_>,
                 results: Results<'_>,
-            ) -> Answer<OutputShape, O> {
-                let (function, failure) = (self.function(), Cell::new(None));
-                let f = |active: &[Var], inactive: &[Var], to: &mut OutputWriter| {
-                    match function(active, inactive).into_outputs() {
-                        Ok(outputs) => {
-                            outputs.write(to);
-                            true
-                        }
-                        Err(error) => {
-                            failure.set(Some(error));
-                            false
-                        }
-                    }
-                };
-                #[allow(unused_mut, unused_assignments)]
-                let mut inputs = Inputs { active: x, inactive: &[] };
-                $(inputs.inactive = $data;)?
+            ) -> CallResult<OutputShape, O> {
+                let failure = Cell::new(None);
+                let (f, inputs) = (self.writer(&failure), inputs!(x $(, $data)?));
                 let of_type = OutputShape::of_type::<O::Outputs>();
                 let result = self.core().call_outputs(f, of_type, inputs, request, results);
-                answer(result, failure)
+                with_failure(result, failure)
             }
 
             /// The results of `one` or `several`, depending on the number of outputs.
@@ -338,7 +314,7 @@ macro_rules! any_outputs {
                 one: Request<'_>,
                 several: Request<'_>,
                 mut results: Results<'_>,
-            ) -> Answer<OutputShape, O> {
+            ) -> CallResult<OutputShape, O> {
                 let shape = OutputShape::of_type::<O::Outputs>();
                 match shape.filter(|_| is_scalar::<O>()) {
                     None => self.call_outputs(x $(, $data)?, several, results),
@@ -382,7 +358,7 @@ macro_rules! any_outputs {
                 x: &[f64] $(, $data: $type)?,
                 request: Request<'_>,
                 results: Results<'_>,
-            ) -> Answer<(), O> {
+            ) -> CallResult<(), O> {
                 if !is_scalar::<O>() {
                     return Ok(self.call_outputs(x $(, $data)?, request, results)?.map(drop));
                 }
@@ -400,12 +376,12 @@ macro_rules! any_outputs {
 }
 
 /// The request for the weights `w` times the Jacobian.
-pub(super) fn weighted(w: &[f64]) -> Request<'_> {
+pub(super) fn weighted_request(w: &[f64]) -> Request<'_> {
     Request { weights: w, ..Purpose::VectorJacobianProduct.into() }
 }
 
 /// The requests for derivatives along `v`, of one output and of several.
-pub(super) fn along(v: &[f64]) -> [Request<'_>; 2] {
+pub(super) fn directional_requests(v: &[f64]) -> [Request<'_>; 2] {
     [Purpose::DirectionalDerivative, Purpose::JacobianVectorProduct]
         .map(|purpose| Request { direction: v, ..purpose.into() })
 }

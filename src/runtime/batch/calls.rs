@@ -6,7 +6,7 @@ use core::ops::Range;
 use super::error::{BatchError, ElementCause, ElementError};
 use super::inputs::{Batch, BatchResults, Rows};
 use crate::pipeline::Purpose;
-use crate::runtime::outputs::{Output, OutputWriter, Outputs};
+use crate::runtime::outputs::Output;
 use crate::runtime::recorded::{Recorded, RecordedWith};
 use crate::trace::Var;
 
@@ -137,15 +137,8 @@ macro_rules! batches {
                 purpose: Purpose,
                 results: BatchResults<'_>,
             ) -> Vec<ElementError<O::Error>> {
-                let (function, failure) = (self.function(), Cell::new(None));
-                let f = |active: &[Var], inactive: &[Var]| {
-                    let mut outputs = OutputWriter::default();
-                    match function(active, inactive).into_outputs() {
-                        Ok(output) => output.write(&mut outputs),
-                        Err(error) => failure.set(Some(error)),
-                    }
-                    outputs.single()
-                };
+                let failure = Cell::new(None);
+                let f = self.only_output(&failure);
                 let mut errors = Vec::new();
                 self.core().call_batch(f, (batch, range), purpose, results, |element, error| {
                     let cause = match failure.take() {

@@ -35,6 +35,20 @@ pub enum BatchError<E> {
 }
 
 /// The reason why an element of a batch has no result.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{BatchError, Tape, Var};
+///
+/// let f = Tape::record(|x: &[Var]| if x[0] < 0.0 { Err("negative") } else { Ok(x[0].sqrt()) });
+/// let error = f.eval_batch_into(&[4.0, -1.0], 2, &mut [0.0; 2]).unwrap_err();
+/// let BatchError::Elements(errors) = error else { panic!("the lengths are right") };
+/// assert_eq!(
+///     errors[0].to_string(),
+///     "element 1 of the batch: the function returned an error: negative"
+/// );
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error("element {element} of the batch: {cause}")]
 pub struct ElementError<E> {
@@ -45,6 +59,17 @@ pub struct ElementError<E> {
 }
 
 /// The error of the call for an element.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{BatchError, ElementCause, Tape, Var};
+///
+/// let f = Tape::record(|x: &[Var]| if x[0] < 0.0 { Err("negative") } else { Ok(x[0].sqrt()) });
+/// let error = f.eval_batch_into(&[4.0, -1.0], 2, &mut [0.0; 2]).unwrap_err();
+/// let BatchError::Elements(errors) = error else { panic!("the lengths are right") };
+/// assert!(matches!(errors[0].cause, ElementCause::Function("negative")));
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum ElementCause<E> {
     /// That of the function itself.
@@ -61,12 +86,8 @@ impl From<BatchError<Infallible>> for Error {
             BatchError::Shape(error) => return error,
             BatchError::Elements(errors) => errors,
         };
-        errors.into_iter().next().map_or(Kind::NoElement.into(), |first| match first.cause {
-            ElementCause::Call(error) => {
-                Kind::Element { element: first.element, error: Box::new(error) }.into()
-            }
-            ElementCause::Function(never) => match never {},
-        })
+        let first = errors.into_iter().next();
+        first.map_or(Kind::NoElement, |first| Kind::Element(Box::new(first))).into()
     }
 }
 
