@@ -1,5 +1,4 @@
-//! Operations of the user's own: functions of several numbers with derivatives by hand, which the
-//! tape, the interpreter and kernels call.
+//! User-defined operations: functions of several numbers with derivatives by hand, which the tape, the interpreter and kernels call.
 
 use core::cell::Cell;
 use core::fmt;
@@ -9,10 +8,10 @@ use std::sync::Arc;
 
 /// A function of several numbers with derivatives by hand.
 ///
-/// [`CustomOperation::new`] makes it callable with [`Var`](crate::Var)s, and asks once for the numbers
-/// of inputs, outputs and saved values. The methods must depend on their arguments alone: a kernel
-/// calls them again instead of the recorded function. They may run on any thread. All slices for
-/// results are zero at first.
+/// [`CustomOperation::new`] makes it callable with [`Var`](crate::Var)s, and asks once for the
+/// numbers of inputs, outputs and saved values. The methods must depend on their arguments alone: a
+/// kernel calls them again instead of the recorded function. They may run on any thread. All slices
+/// for results are zero at first.
 /// [`GradientCheck::operation`](crate::check::GradientCheck::operation) compares the derivatives with
 /// differences.
 ///
@@ -68,7 +67,8 @@ pub trait Operation: Send + Sync + 'static {
     /// The number of inputs.
     fn inputs(&self) -> usize;
 
-    /// The number of outputs, at least one.
+    /// The number of outputs: at least one, and at most 2²⁰, or calls fail
+    /// ([`Error::is_shape`](crate::Error::is_shape)).
     fn outputs(&self) -> usize;
 
     /// The number of further numbers that [`eval`](Operation::eval) stores for the derivatives, as
@@ -91,7 +91,10 @@ pub trait Operation: Send + Sync + 'static {
     fn vjp(&self, x: &[f64], y: &[f64], saved: &[f64], w: &[f64], out: &mut [f64]);
 
     /// Computes the Jacobian-vector product at `x`: the derivatives of the outputs along `v`, into
-    /// `out`, which is as long as `y`. By default from a [`vjp`](Operation::vjp) for each output.
+    /// `out`, which is as long as `y`.
+    ///
+    /// The default calls [`vjp`](Operation::vjp) once for each output: implement it for operations
+    /// with many outputs whose derivatives along a direction, or Hessian products, are asked for.
     fn jvp(&self, x: &[f64], y: &[f64], saved: &[f64], v: &[f64], out: &mut [f64]) {
         let (mut w, mut row) = (vec![0.0; y.len()], vec![0.0; x.len()]);
         for (number, derivative) in out.iter_mut().enumerate() {
@@ -141,6 +144,10 @@ pub struct CustomOperation<T> {
 
 impl<T: Operation> CustomOperation<T> {
     /// The operation for calls with `Var`s.
+    ///
+    /// # Examples
+    ///
+    /// See [`Operation`].
     pub fn new(operation: T) -> Self {
         let operation = Arc::new(operation);
         let custom = Custom::new(Arc::clone(&operation) as Arc<dyn AnyOperation>);
@@ -148,6 +155,40 @@ impl<T: Operation> CustomOperation<T> {
     }
 
     /// The operation itself.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::convert::Infallible;
+    ///
+    /// use phigrad::{CustomOperation, Operation};
+    ///
+    /// struct Scaled(f64);
+    ///
+    /// impl Operation for Scaled {
+    ///     type Error = Infallible;
+    ///
+    ///     fn inputs(&self) -> usize {
+    ///         1
+    ///     }
+    ///
+    ///     fn outputs(&self) -> usize {
+    ///         1
+    ///     }
+    ///
+    ///     fn eval(&self, x: &[f64], y: &mut [f64], _: &mut [f64]) -> Result<(), Infallible> {
+    ///         y[0] = self.0 * x[0];
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn vjp(&self, _: &[f64], _: &[f64], _: &[f64], w: &[f64], out: &mut [f64]) {
+    ///         out[0] = self.0 * w[0];
+    ///     }
+    /// }
+    ///
+    /// let scaled = CustomOperation::new(Scaled(3.0));
+    /// assert_eq!(scaled.operation().0, 3.0);
+    /// ```
     pub fn operation(&self) -> &T {
         &self.operation
     }
@@ -183,10 +224,10 @@ trait AnyOperation: Send + Sync {
     fn outputs(&self) -> usize;
     fn saved(&self) -> usize;
     fn eval(&self, x: &[f64], y: &mut [f64], saved: &mut [f64]) -> bool;
-    fn vjp(&self, at: Point<'_>, w: &[f64], out: &mut [f64]);
-    fn jvp(&self, at: Point<'_>, v: &[f64], out: &mut [f64]);
+    fn vjp(&self, at: Evaluation<'_>, w: &[f64], out: &mut [f64]);
+    fn jvp(&self, at: Evaluation<'_>, v: &[f64], out: &mut [f64]);
     fn is_twice_differentiable(&self) -> bool;
-    fn vjp_tangent(&self, at: Point<'_>, w: &[f64], v: &[f64], out: &mut [f64]);
+    fn vjp_tangent(&self, at: Evaluation<'_>, w: &[f64], v: &[f64], out: &mut [f64]);
     fn name(&self) -> &str;
 }
 
@@ -207,11 +248,11 @@ impl<T: Operation> AnyOperation for T {
         Operation::eval(self, x, y, saved).is_ok()
     }
 
-    fn vjp(&self, Point { x, y, saved }: Point<'_>, w: &[f64], out: &mut [f64]) {
+    fn vjp(&self, Evaluation { x, y, saved }: Evaluation<'_>, w: &[f64], out: &mut [f64]) {
         Operation::vjp(self, x, y, saved, w, out);
     }
 
-    fn jvp(&self, Point { x, y, saved }: Point<'_>, v: &[f64], out: &mut [f64]) {
+    fn jvp(&self, Evaluation { x, y, saved }: Evaluation<'_>, v: &[f64], out: &mut [f64]) {
         Operation::jvp(self, x, y, saved, v, out);
     }
 
@@ -219,7 +260,7 @@ impl<T: Operation> AnyOperation for T {
         Operation::is_twice_differentiable(self)
     }
 
-    fn vjp_tangent(&self, Point { x, y, saved }: Point<'_>, w: &[f64], v: &[f64], out: &mut [f64]) {
+    fn vjp_tangent(&self, Evaluation { x, y, saved }: Evaluation<'_>, w: &[f64], v: &[f64], out: &mut [f64]) {
         Operation::vjp_tangent(self, x, y, saved, (w, v), out);
     }
 
@@ -228,9 +269,9 @@ impl<T: Operation> AnyOperation for T {
     }
 }
 
-/// The inputs of an evaluation, and what it has computed.
+/// An evaluation: its inputs, and what it has computed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Point<'a> {
+pub(crate) struct Evaluation<'a> {
     pub(crate) x: &'a [f64],
     pub(crate) y: &'a [f64],
     pub(crate) saved: &'a [f64],
@@ -300,17 +341,17 @@ impl Custom {
     }
 
     /// The vector-Jacobian product.
-    pub(crate) fn vjp(&self, at: Point<'_>, w: &[f64], out: &mut [f64]) {
+    pub(crate) fn vjp(&self, at: Evaluation<'_>, w: &[f64], out: &mut [f64]) {
         with_caller(false, || self.operation.vjp(at, w, out));
     }
 
     /// The Jacobian-vector product.
-    pub(crate) fn jvp(&self, at: Point<'_>, v: &[f64], out: &mut [f64]) {
+    pub(crate) fn jvp(&self, at: Evaluation<'_>, v: &[f64], out: &mut [f64]) {
         with_caller(false, || self.operation.jvp(at, v, out));
     }
 
     /// The derivative of the vector-Jacobian product along `v`.
-    pub(crate) fn vjp_tangent(&self, at: Point<'_>, w: &[f64], v: &[f64], out: &mut [f64]) {
+    pub(crate) fn vjp_tangent(&self, at: Evaluation<'_>, w: &[f64], v: &[f64], out: &mut [f64]) {
         with_caller(false, || self.operation.vjp_tangent(at, w, v, out));
     }
 }
@@ -334,49 +375,50 @@ fn with_caller<T>(is_kernel: bool, run: impl FnOnce() -> T) -> T {
 
 /// A function that belongs to a custom operation, as graphs call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum CustomFunction {
     /// From the inputs to the outputs and the saved values.
-    Outputs,
-    /// From the point and the weights to the vector-Jacobian product.
+    Eval,
+    /// From the evaluation and the weights to the vector-Jacobian product.
     Vjp,
-    /// From the point and the direction to the Jacobian-vector product.
+    /// From the evaluation and the direction to the Jacobian-vector product.
     Jvp,
-    /// From the point, the weights and the direction to the derivative of the vector-Jacobian
-    /// product.
+    /// From the evaluation, the weights and the direction to the derivative of the
+    /// vector-Jacobian product.
     VjpTangent,
 }
 
-/// A part of a custom operation. A point is inputs, outputs and saved values, in this order.
+/// A function of a custom operation, which graphs call as a routine. An evaluation is inputs, outputs
+/// and saved values, in this order.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CustomPart {
+pub struct CustomRoutine {
     /// The operation.
     pub custom: Custom,
-    /// The part.
-    pub part: Part,
+    /// The function.
+    pub function: CustomFunction,
 }
 
-impl CustomPart {
-    fn point(&self) -> usize {
+impl CustomRoutine {
+    fn evaluation(&self) -> usize {
         self.custom.inputs() + self.custom.outputs() + self.custom.saved()
     }
 
     /// The number of inputs.
     pub fn inputs(&self) -> usize {
         let (inputs, outputs) = (self.custom.inputs(), self.custom.outputs());
-        match self.part {
-            Part::Outputs => inputs,
-            Part::Vjp => self.point() + outputs,
-            Part::Jvp => self.point() + inputs,
-            Part::VjpTangent => self.point() + outputs + inputs,
+        match self.function {
+            CustomFunction::Eval => inputs,
+            CustomFunction::Vjp => self.evaluation() + outputs,
+            CustomFunction::Jvp => self.evaluation() + inputs,
+            CustomFunction::VjpTangent => self.evaluation() + outputs + inputs,
         }
     }
 
     /// The number of outputs.
     pub fn outputs(&self) -> usize {
-        match self.part {
-            Part::Outputs => self.custom.outputs() + self.custom.saved(),
-            Part::Vjp | Part::VjpTangent => self.custom.inputs(),
-            Part::Jvp => self.custom.outputs(),
+        match self.function {
+            CustomFunction::Eval => self.custom.outputs() + self.custom.saved(),
+            CustomFunction::Vjp | CustomFunction::VjpTangent => self.custom.inputs(),
+            CustomFunction::Jvp => self.custom.outputs(),
         }
     }
 
@@ -394,26 +436,26 @@ impl CustomPart {
         let operation = &*custom.operation;
         outputs.fill(0.0);
         let (x, rest) = inputs.split_at(custom.inputs);
-        let point = || {
+        let evaluation = || {
             let (y, rest) = rest.split_at(custom.outputs);
             let (saved, others) = rest.split_at(custom.saved);
-            (Point { x, y, saved }, others)
+            (Evaluation { x, y, saved }, others)
         };
-        match self.part {
-            Part::Outputs => {
+        match self.function {
+            CustomFunction::Eval => {
                 let (y, saved) = outputs.split_at_mut(custom.outputs);
                 return operation.eval(x, y, saved);
             }
-            Part::Vjp => {
-                let (at, w) = point();
+            CustomFunction::Vjp => {
+                let (at, w) = evaluation();
                 operation.vjp(at, w, outputs);
             }
-            Part::Jvp => {
-                let (at, v) = point();
+            CustomFunction::Jvp => {
+                let (at, v) = evaluation();
                 operation.jvp(at, v, outputs);
             }
-            Part::VjpTangent => {
-                let (at, others) = point();
+            CustomFunction::VjpTangent => {
+                let (at, others) = evaluation();
                 let (w, v) = others.split_at(custom.outputs);
                 operation.vjp_tangent(at, w, v, outputs);
             }
@@ -422,14 +464,14 @@ impl CustomPart {
     }
 }
 
-impl fmt::Display for CustomPart {
+impl fmt::Display for CustomRoutine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = match self.part {
-            Part::Outputs => "outputs",
-            Part::Vjp => "vjp",
-            Part::Jvp => "jvp",
-            Part::VjpTangent => "vjp_tangent",
+        let function = match self.function {
+            CustomFunction::Eval => "eval",
+            CustomFunction::Vjp => "vjp",
+            CustomFunction::Jvp => "jvp",
+            CustomFunction::VjpTangent => "vjp_tangent",
         };
-        write!(f, "custom {part} of {}", self.custom.name())
+        write!(f, "custom {function} of {}", self.custom.name())
     }
 }

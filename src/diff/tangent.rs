@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use crate::custom::{CustomPart, Part};
+use crate::custom::{CustomFunction, CustomRoutine};
 use crate::entity::PrimaryMap;
 use crate::numeric::Routine;
 use crate::op::{Algebra, Numbers, Op, contribution};
@@ -67,7 +67,7 @@ pub fn tangent(graph: &Graph) -> Option<Graph> {
 /// ```
 pub fn tangents(graph: &Graph, directions: Directions) -> Option<Graph> {
     let is_outputs =
-        |call: &CallData| call.routine.custom().is_some_and(|custom| custom.part == Part::Outputs);
+        |call: &CallData| call.routine.custom().is_some_and(|custom| custom.function == CustomFunction::Eval);
     if !graph.calls.values().all(is_outputs) {
         return None;
     }
@@ -203,15 +203,15 @@ impl Tangents<'_> {
     /// Calls the Jacobian-vector product after `node`, which calls a custom operation.
     fn call(&mut self, (node, place): (Node, Option<PlaceId>), call: Call, along: usize) {
         let CallData { routine, args } = &self.graph.calls[call];
-        let Some(CustomPart { custom, .. }) = routine.custom() else { return };
+        let Some(CustomRoutine { custom, .. }) = routine.custom() else { return };
         let computed = custom.outputs() + custom.saved();
-        let part = CustomPart { custom: custom.clone(), part: Part::Jvp };
+        let routine = CustomRoutine { custom: custom.clone(), function: CustomFunction::Jvp };
         let mut operands = args.clone();
         operands.extend(
             (1..=computed as u32).map(|number| self.step(node, Def::Result(node, number), place)),
         );
         operands.extend(args.iter().map(|&arg| self.tangent_or_zero(arg, along)));
-        let routine = Arc::new(Routine::Custom(part));
+        let routine = Arc::new(Routine::Custom(routine));
         let call = self.editor.calls.push(CallData { routine, args: operands });
         let derivative = self.step(node, Def::Call(call), place);
         self.derivatives.insert((node, along), derivative);
@@ -227,7 +227,7 @@ impl Tangents<'_> {
         along: usize,
     ) -> Option<Node> {
         let &derivative = self.derivatives.get(&(call, along))?;
-        let outputs = self.graph.custom_part(call)?.custom.outputs();
+        let outputs = self.graph.custom_routine(call)?.custom.outputs();
         (number as usize <= outputs)
             .then(|| self.step(call, Def::Result(derivative, number), place))
     }

@@ -15,7 +15,7 @@ use super::emit_loops::Loops;
 use super::place;
 use super::tree::{Applied, BasicBlock, End, Instance, Origin, Step, Tree, Value};
 use super::values;
-use crate::custom::{Custom, CustomPart, Part};
+use crate::custom::{Custom, CustomFunction, CustomRoutine};
 use crate::numeric::Routine;
 use crate::op::Op;
 use crate::ssa::{self, Appender, Block, Graph, Item, Node, PlaceId, Region, inputs_first};
@@ -210,10 +210,11 @@ impl Emitter<'_> {
         let call = match self.calls.get(&last) {
             Some(&call) => call,
             None => {
-                let part = CustomPart { custom: custom.clone(), part: Part::Outputs };
+                let custom = custom.clone();
+                let routine = CustomRoutine { custom, function: CustomFunction::Eval };
                 let args = self.arguments(last).into_iter().map(|arg| self.node(arg, block));
                 let args = args.collect();
-                let routine = Arc::new(Routine::Custom(part));
+                let routine = Arc::new(Routine::Custom(routine));
                 let call = self.graph.push_call(block, routine, args, Some(place));
                 let guard = Item::Guard { condition: call, expect: true };
                 self.graph.blocks[block].items.push(guard);

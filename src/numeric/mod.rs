@@ -40,7 +40,7 @@ pub mod program;
 mod quotients;
 mod text;
 
-use crate::custom::CustomPart;
+use crate::custom::CustomRoutine;
 
 pub use affine_power::AffinePower;
 pub(crate) use linear::{is_positive_definite, solve};
@@ -51,7 +51,7 @@ pub use program::{
 };
 pub use text::TextError;
 
-/// A routine: it evaluates the closed form of a loop, with partial derivatives, or is a part of a
+/// A routine: it evaluates the closed form of a loop, with partial derivatives, or is a function of a
 /// custom operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Routine {
@@ -61,8 +61,8 @@ pub enum Routine {
     Polynomial(Polynomial),
     /// Moments of data.
     Moments(Moments),
-    /// A part of an operation of the user's own.
-    Custom(CustomPart),
+    /// A function of a user-defined operation.
+    Custom(CustomRoutine),
 }
 
 impl Routine {
@@ -82,7 +82,7 @@ impl Routine {
             Routine::AffinePower(power) => power.inputs(),
             Routine::Polynomial(polynomial) => polynomial.inputs(),
             Routine::Moments(moments) => moments.program().inputs() as usize,
-            Routine::Custom(part) => part.inputs(),
+            Routine::Custom(custom) => custom.inputs(),
         }
     }
 
@@ -92,7 +92,7 @@ impl Routine {
             Routine::AffinePower(power) => power.outputs().len(),
             Routine::Polynomial(_) => 1,
             Routine::Moments(moments) => 3 * moments.values().len(),
-            Routine::Custom(part) => part.outputs(),
+            Routine::Custom(custom) => custom.outputs(),
         }
     }
 
@@ -127,14 +127,14 @@ impl Routine {
             Routine::AffinePower(power) => power.run(inputs, with_partials, results),
             Routine::Polynomial(polynomial) => polynomial.run(inputs, with_partials, results),
             Routine::Moments(moments) => moments.run(inputs, results),
-            Routine::Custom(part) => part.run(inputs, results),
+            Routine::Custom(custom) => custom.run(inputs, results),
         }
     }
 
-    /// The part of a custom operation that it is.
-    pub fn custom(&self) -> Option<&CustomPart> {
+    /// The function of a custom operation that it is.
+    pub fn custom(&self) -> Option<&CustomRoutine> {
         match self {
-            Routine::Custom(part) => Some(part),
+            Routine::Custom(custom) => Some(custom),
             _ => None,
         }
     }
@@ -149,7 +149,7 @@ impl Routine {
                 polynomial.run_inlined(inputs, with_partials, results);
             }
             Routine::Moments(moments) => moments.run_inlined(inputs, results),
-            Routine::Custom(part) => part.run(inputs, results),
+            Routine::Custom(custom) => custom.run(inputs, results),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! routine     = ( "affine_power" program "advance" trips map "start" slot* "outputs" number* )
 //!               | ( "polynomial" program "start" slot "value" slot )
 //!               | ( "moments" program "values" slot* )
-//!               | "custom" part "of" name
+//!               | "custom" function "of" name
 //! program     = "inputs" number "wrt" input* ":" ( instruction "|" )*
 //! instruction = slot "=" ( input | "const" float | "folded" float float float | "rounded" input
 //!               | "bounded" input | op slot slot? | "power" number map )
@@ -133,7 +133,7 @@ impl Display for Routine {
             Routine::AffinePower(power) => power.fmt(f),
             Routine::Polynomial(polynomial) => polynomial.fmt(f),
             Routine::Moments(moments) => moments.fmt(f),
-            Routine::Custom(part) => part.fmt(f),
+            Routine::Custom(custom) => custom.fmt(f),
         }
     }
 }

@@ -179,7 +179,7 @@ impl<'a> Execution<'a> {
             }
             Def::Call(_) | Def::Result(..) => {
                 // Routines of closed forms have derivatives of their own.
-                self.graph.custom_part(node)?;
+                self.graph.custom_routine(node)?;
                 let known = self.graph.operands(node).iter().map(|&arg| self.known[arg].value);
                 let all = known.fold(NONE, |all, arg| self.dependences.union(all, arg));
                 Some(Known { value: self.dependences.any_function(all), constant: None })
@@ -338,7 +338,7 @@ impl<'a> Execution<'a> {
                             all = self.dependences.union(all, elements);
                         }
                         Def::Call(_) | Def::Result(..) => {
-                            graph.custom_part(node)?;
+                            graph.custom_routine(node)?;
                             reads.extend(graph.operands(node));
                         }
                         _ => reads.extend(graph.operands(node)),

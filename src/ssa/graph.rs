@@ -18,7 +18,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::arrays::{Access, AccessData, Array, ArrayData, Loop};
-use crate::custom::CustomPart;
+use crate::custom::CustomRoutine;
 use crate::entity::{Entity, PrimaryMap, entity};
 use crate::numeric::Routine;
 use crate::op::{MAX_ARITY, Op};
@@ -409,14 +409,14 @@ impl Graph {
 
     /// Tests whether `node` calls a custom operation.
     pub(crate) fn is_custom_call(&self, node: Node) -> bool {
-        matches!(self.nodes[node].def, Def::Call(_)) && self.custom_part(node).is_some()
+        matches!(self.nodes[node].def, Def::Call(_)) && self.custom_routine(node).is_some()
     }
 
-    /// The part of a custom operation that `node`, a call or one of its results, computes.
-    pub(crate) fn custom_part(&self, node: Node) -> Option<&CustomPart> {
+    /// The function of a custom operation that `node`, a call or one of its results, computes.
+    pub(crate) fn custom_routine(&self, node: Node) -> Option<&CustomRoutine> {
         match self.nodes[node].def {
             Def::Call(call) => self.calls[call].routine.custom(),
-            Def::Result(call, _) => self.custom_part(call),
+            Def::Result(call, _) => self.custom_routine(call),
             _ => None,
         }
     }

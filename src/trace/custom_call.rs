@@ -11,7 +11,7 @@ use core::panic::Location;
 
 use super::tangents::Dual;
 use super::{Events, Site, TraceError, Var, recorder};
-use crate::custom::{Custom, CustomOperation, Operation, Point};
+use crate::custom::{Custom, CustomOperation, Operation, Evaluation};
 use crate::op::Op;
 
 /// A call of a custom operation.
@@ -56,7 +56,7 @@ impl CustomCall {
     /// The contributions of the outputs, with these adjoints, to the adjoints of the arguments.
     pub(super) fn contributions(&self, events: &Events, weights: &[f64]) -> Vec<f64> {
         let mut product = vec![0.0; self.custom.inputs()];
-        self.custom.vjp(self.point(&events.values), weights, &mut product);
+        self.custom.vjp(self.evaluation(&events.values), weights, &mut product);
         product
     }
 
@@ -70,8 +70,8 @@ impl CustomCall {
         self.first_output..self.first_output + self.custom.outputs()
     }
 
-    fn point<'a>(&'a self, values: &'a [f64]) -> Point<'a> {
-        Point { x: &values[self.arguments()], y: &values[self.outputs()], saved: &self.saved }
+    fn evaluation<'a>(&'a self, values: &'a [f64]) -> Evaluation<'a> {
+        Evaluation { x: &values[self.arguments()], y: &values[self.outputs()], saved: &self.saved }
     }
 
     /// Adds the contributions of the outputs to the adjoints of the arguments. The adjoints of the
@@ -83,7 +83,7 @@ impl CustomCall {
         // An adjoint of zero is not propagated.
         if weights.iter().any(|&weight| weight != 0.0) {
             let mut product = vec![0.0; self.custom.inputs()];
-            self.custom.vjp(self.point(values), weights, &mut product);
+            self.custom.vjp(self.evaluation(values), weights, &mut product);
             let arguments = before[self.arguments()].iter_mut().zip(product);
             arguments.for_each(|(adjoint, contribution)| *adjoint += contribution);
             weights.fill(0.0);
@@ -98,7 +98,7 @@ impl CustomCall {
         let (before, outputs) = tangents.split_at_mut(self.first_output);
         let direction = &before[arguments];
         if direction.iter().any(|&tangent| tangent != 0.0) {
-            self.custom.jvp(self.point(values), direction, outputs);
+            self.custom.jvp(self.evaluation(values), direction, outputs);
         }
     }
 
@@ -109,7 +109,7 @@ impl CustomCall {
         let weights = &mut outputs[..self.custom.outputs()];
         let [values_of, tangents_of] = [|dual: &Dual| dual.value, |dual: &Dual| dual.tangent]
             .map(|part| weights.iter().map(part).collect::<Vec<f64>>());
-        let at = self.point(values);
+        let at = self.evaluation(values);
         let mut product = vec![0.0; self.custom.inputs()];
         let arguments = &mut before[self.arguments()];
         if tangents_of.iter().any(|&weight| weight != 0.0) {
@@ -193,8 +193,8 @@ impl<T: Operation> CustomOperation<T> {
 }
 
 impl Var {
-    /// `value`, with `slope` as its derivative by this number: the derivatives that `value` has of
-    /// its own do not count. Where second derivatives are asked for, those of `slope` count.
+    /// `value`, with `partial` as its derivative by this number: the derivatives that `value` has of
+    /// its own do not count. Second derivatives are those of `partial`.
     ///
     /// For several inputs and outputs see [`Operation`](crate::Operation).
     ///
@@ -213,8 +213,8 @@ impl Var {
     /// ```
     #[track_caller]
     #[must_use]
-    pub fn with_derivative(self, value: impl Into<Var>, slope: impl Into<Var>) -> Var {
-        value.into().detach().apply3(Op::Attach, self, slope.into())
+    pub fn with_derivative(self, value: impl Into<Var>, partial: impl Into<Var>) -> Var {
+        value.into().detach().apply3(Op::Attach, self, partial.into())
     }
 }
 

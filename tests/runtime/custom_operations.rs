@@ -1,4 +1,4 @@
-//! Operations of the user's own: on the tape as in kernels, in branches and loops, with errors and
+//! User-defined operations: on the tape as in kernels, in branches and loops, with errors and
 //! second derivatives.
 
 use core::convert::Infallible;

@@ -121,7 +121,7 @@ pub(crate) fn adjoint_targets(flow: &Flow<'_>, node: Node) -> SmallVec<[Node; 4]
             // `attach` operations on the results give its derivatives.
             None => SmallVec::new(),
         },
-        Def::Result(call, _) => match graph.custom_part(call) {
+        Def::Result(call, _) => match graph.custom_routine(call) {
             Some(_) => core::iter::once(call).collect(),
             None => SmallVec::new(),
         },
