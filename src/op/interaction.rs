@@ -9,7 +9,7 @@ const VALUE: u8 = 1 << MAX_ARITY;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Structure {
     /// A bit for each operand with a partial derivative.
-    pub(crate) passing: u8,
+    pub(crate) differentiable: u8,
     /// For each operand a bit for each one with which it has a second partial derivative.
     pub(crate) interacting: [u8; MAX_ARITY],
 }
@@ -17,13 +17,13 @@ pub(crate) struct Structure {
 impl Structure {
     /// The structure of `op`.
     pub(crate) fn of(op: Op) -> Structure {
-        let passing = passing(op);
+        let differentiable = differentiable(op);
         let operands = core::array::from_fn(|operand| 1 << operand);
         let mut interacting = [0; MAX_ARITY];
         for (operand, partners) in interacting.iter_mut().enumerate().take(op.arity()) {
             let rule = contribution(&mut Dependences, op, operand, operands, VALUE, 0);
             let dependences = rule.unwrap_or(0);
-            let through_value = if dependences & VALUE != 0 { passing } else { 0 };
+            let through_value = if dependences & VALUE != 0 { differentiable } else { 0 };
             *partners = (dependences | through_value) & !VALUE;
         }
         // Second derivatives are symmetric, also where a rule leaves one of them out.
@@ -32,12 +32,12 @@ impl Structure {
             interacting[a] |= both << b;
             interacting[b] |= both << a;
         }
-        Structure { passing, interacting }
+        Structure { differentiable, interacting }
     }
 }
 
 /// A bit for each operand of `op` with a partial derivative.
-fn passing(op: Op) -> u8 {
+fn differentiable(op: Op) -> u8 {
     let has_partial = |operand: &usize| {
         contribution(&mut Numbers, op, *operand, [1.0; MAX_ARITY], 1.0, 1.0).is_some()
     };
@@ -55,9 +55,9 @@ impl Algebra for Dependences {
     }
 
     fn apply<const N: usize>(&mut self, op: Op, args: [u8; N]) -> u8 {
-        let passing = passing(op);
+        let differentiable = differentiable(op);
         let of_operand =
-            |(operand, &arg): (usize, &u8)| if passing >> operand & 1 != 0 { arg } else { 0 };
+            |(operand, &arg): (usize, &u8)| if differentiable >> operand & 1 != 0 { arg } else { 0 };
         args.iter().enumerate().map(of_operand).fold(0, |all, one| all | one)
     }
 }
@@ -86,6 +86,6 @@ mod tests {
             assert_eq!(of(both), [0b11, 0b11, 0], "{both}");
         }
         assert_eq!(Structure::of(Op::Floor), Structure::default());
-        assert_eq!(Structure::of(Op::Select).passing, 0b110);
+        assert_eq!(Structure::of(Op::Select).differentiable, 0b110);
     }
 }

@@ -7,7 +7,7 @@ use super::outputs::{OutputShape, OutputWriter};
 use super::sparse::SparseRequest;
 use super::specialisation::Specialisation;
 use crate::pipeline::Purpose;
-use crate::sparse::Wanted;
+use crate::sparse::MatrixKind;
 use crate::trace::{
     Adjoints, LongRun, Operand, Run, Site, Tangents, Trace, TraceError, Var, push_forward, sweep,
     sweep_from, sweep_tangents, weighted_sum,
@@ -155,8 +155,8 @@ impl<F: Fn(&[Var], &[Var]) -> Option<Var>> Function for Scalar<F> {
             if is_hessian {
                 check_second_derivatives(trace)?;
             }
-            let wanted = if is_hessian { Wanted::Hessian } else { Wanted::Gradient };
-            sparse.read(trace, &[trace.output], wanted, (adjoints, tangents))?;
+            let kind = if is_hessian { MatrixKind::Hessian } else { MatrixKind::Gradient };
+            sparse.read(trace, &[trace.output], kind, (adjoints, tangents))?;
             return Ok(f64::NAN);
         }
         if purpose == Purpose::Hessian {
@@ -286,10 +286,10 @@ impl<F: Fn(&[Var], &[Var], &mut OutputWriter) -> bool> Function for Weighted<'_,
     ) -> Result<f64, Error> {
         if let Some(sparse) = sparse {
             let outputs = self.outputs.borrow();
-            let wanted = Wanted::Jacobian { outputs: outputs.numbers.len() };
+            let kind = MatrixKind::Jacobian { outputs: outputs.numbers.len() };
             let outputs: Vec<Operand> =
                 outputs.numbers.iter().map(|output| output.into_operand()).collect();
-            sparse.read(trace, &outputs, wanted, (adjoints, tangents))?;
+            sparse.read(trace, &outputs, kind, (adjoints, tangents))?;
             return Ok(f64::NAN);
         }
         match purpose {

@@ -12,7 +12,7 @@ use hashbrown::HashSet;
 use super::error::{Error, Kind};
 use crate::pipeline::{Purpose, Refusal};
 use crate::sparse::{
-    Compression, MAX_STEPS, Pattern, Products, TooDense, Wanted, pattern_of_graph,
+    Compression, MAX_STEPS, Pattern, Products, TooDense, MatrixKind, pattern_of_graph,
     pattern_of_trace, structure_hash,
 };
 use crate::ssa::Graph;
@@ -23,15 +23,15 @@ const MAX_RUNS: usize = 4096;
 
 /// The pattern of one kind of derivatives.
 pub(super) struct KnownPattern {
-    wanted: Wanted,
+    kind: MatrixKind,
     compression: ArcSwapOption<Compression>,
     /// Hashes of runs whose entries the pattern has; locked to change the pattern.
     runs: Mutex<HashSet<u64>>,
 }
 
 impl KnownPattern {
-    pub(super) fn new(wanted: Wanted) -> Self {
-        KnownPattern { wanted, compression: ArcSwapOption::empty(), runs: Mutex::default() }
+    pub(super) fn new(kind: MatrixKind) -> Self {
+        KnownPattern { kind, compression: ArcSwapOption::empty(), runs: Mutex::default() }
     }
 
     /// The products for the pattern; `None` before the first run.
@@ -47,7 +47,7 @@ impl KnownPattern {
         {
             return Ok(known);
         }
-        let pattern = pattern_of_trace(trace, self.wanted).map_err(too_dense)?;
+        let pattern = pattern_of_trace(trace, self.kind).map_err(too_dense)?;
         let mut runs = self.lock();
         let compression = self.add(pattern, false);
         if runs.len() >= MAX_RUNS {
@@ -60,7 +60,7 @@ impl KnownPattern {
     /// Adds the entries of all paths of `graph`, before a kernel that is made from it is used. If
     /// there is no kernel yet, the kind of products may change.
     pub(super) fn add_graph(&self, graph: &Graph, is_first: bool) -> Result<(), Refusal> {
-        let pattern = pattern_of_graph(graph, self.wanted, MAX_STEPS)
+        let pattern = pattern_of_graph(graph, self.kind, MAX_STEPS)
             .map_err(|TooDense| Refusal::TooDense { limit: TooDense::LIMIT })?;
         let _runs = self.lock();
         self.add(pattern, is_first);
@@ -78,7 +78,7 @@ impl KnownPattern {
             }
             None => (pattern, None),
         };
-        let compression = Arc::new(Compression::new(pattern, self.wanted, products));
+        let compression = Arc::new(Compression::new(pattern, self.kind, products));
         self.compression.store(Some(Arc::clone(&compression)));
         compression
     }
@@ -96,11 +96,11 @@ impl KnownPattern {
 
     /// The purpose of a kernel that computes products of this kind.
     pub(super) fn purpose_of(&self, products: Products) -> Purpose {
-        match (self.wanted, products) {
-            (Wanted::Hessian, _) => Purpose::HessianProduct,
-            (Wanted::Gradient, _) => Purpose::Gradient,
-            (Wanted::Jacobian { .. }, Products::Columns) => Purpose::JacobianVectorProduct,
-            (Wanted::Jacobian { .. }, Products::Rows) => Purpose::VectorJacobianProduct,
+        match (self.kind, products) {
+            (MatrixKind::Hessian, _) => Purpose::HessianProduct,
+            (MatrixKind::Gradient, _) => Purpose::Gradient,
+            (MatrixKind::Jacobian { .. }, Products::Columns) => Purpose::JacobianVectorProduct,
+            (MatrixKind::Jacobian { .. }, Products::Rows) => Purpose::VectorJacobianProduct,
         }
     }
 
@@ -110,9 +110,9 @@ impl KnownPattern {
 }
 
 /// The products for the pattern of `trace` alone.
-pub(super) fn of_single_run(trace: &Trace<'_>, wanted: Wanted) -> Result<Arc<Compression>, Error> {
-    let pattern = pattern_of_trace(trace, wanted).map_err(too_dense)?;
-    Ok(Arc::new(Compression::new(pattern, wanted, None)))
+pub(super) fn of_single_run(trace: &Trace<'_>, kind: MatrixKind) -> Result<Arc<Compression>, Error> {
+    let pattern = pattern_of_trace(trace, kind).map_err(too_dense)?;
+    Ok(Arc::new(Compression::new(pattern, kind, None)))
 }
 
 fn too_dense(TooDense: TooDense) -> Error {
@@ -135,7 +135,7 @@ mod tests {
             graph.blocks[root].items.push(Item::Fill(array));
             let refused = Err(Refusal::TooDense { limit: TooDense::LIMIT });
             let expected = if is_refused { refused } else { Ok(()) };
-            assert_eq!(KnownPattern::new(Wanted::Hessian).add_graph(&graph, true), expected);
+            assert_eq!(KnownPattern::new(MatrixKind::Hessian).add_graph(&graph, true), expected);
         }
     }
 }

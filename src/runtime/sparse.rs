@@ -11,7 +11,7 @@ use super::patterns::{KnownPattern, of_single_run};
 use super::recorded::{Recorded, RecordedWith};
 use super::vector::{CallResult, is_scalar};
 use crate::pipeline::Purpose;
-use crate::sparse::{Compression, Products, SparseMatrix, Wanted};
+use crate::sparse::{Compression, Products, SparseMatrix, MatrixKind};
 use crate::trace::{
     Adjoints, Operand, Tangents, Trace, Var, push_forward, sweep_from_sum, sweep_tangents,
 };
@@ -24,24 +24,24 @@ pub(super) struct SparseRequest<'a> {
 }
 
 impl SparseRequest<'_> {
-    /// Computes the derivatives that are `wanted` from the run `trace` with these outputs.
+    /// Computes the matrix of this kind from the run `trace` with these outputs.
     pub(super) fn read(
         self,
         trace: &Trace<'_>,
         outputs: &[Operand],
-        wanted: Wanted,
+        kind: MatrixKind,
         (adjoints, tangents): (&mut Adjoints, &mut Tangents),
     ) -> Result<(), Error> {
         let compression = match self.known {
             Some(known) => known.of_trace(trace)?,
-            None => of_single_run(trace, wanted)?,
+            None => of_single_run(trace, kind)?,
         };
         let Compression { pattern, products, .. } = &*compression;
         let mut entries = vec![0.0; pattern.len()];
         let mut seed = Vec::new();
         for product in 0..compression.count() {
-            match (wanted, products) {
-                (Wanted::Hessian, _) => {
+            match (kind, products) {
+                (MatrixKind::Hessian, _) => {
                     seed.clear();
                     compression.seed(product, &mut seed);
                     push_forward(trace, &seed, tangents);
@@ -75,8 +75,8 @@ macro_rules! sparse {
         impl<O: Output, F: Fn($($args),*) -> O> $name<F> {
             /// The Jacobian at `x`, with a row for each output and a column for each active input.
             ///
-            /// It takes as many products with the Jacobian as columns, or rows, can be told apart:
-            /// for a band of width three it is three, whatever the number of inputs.
+            /// It takes as many products with the Jacobian as the colouring of its columns, or rows,
+            /// has colours: three for a band of width three, whatever the number of inputs.
             ///
             /// # Errors
             ///

@@ -19,7 +19,7 @@ use super::tracing_detail::{RUNS_PER_TIMED, TracingDetail, is_compared_run, is_t
 use super::workers;
 use crate::merge::{MergeError, MergeLimits, MergeOutcome, SideExit};
 use crate::pipeline::{Hotness, Matrix, Options, Purpose, Recording, Refusal};
-use crate::sparse::Wanted;
+use crate::sparse::MatrixKind;
 use crate::ssa::Place;
 use crate::trace::{Detail, Inputs, LongRun, Trace};
 
@@ -62,8 +62,8 @@ impl Specialisation {
     pub(super) fn new(key: SpecialisationKey<'_>, hotness: Hotness, profile_bytes: Arc<AtomicUsize>) -> Self {
         let ((active, inactive), outputs) = (key.lengths(), key.outputs.cloned());
         let weights = outputs.as_ref().map_or(0, |outputs| outputs.count);
-        let first = outputs.as_ref().map(|outputs| Wanted::Jacobian { outputs: outputs.count });
-        let patterns = [Wanted::Hessian, first.unwrap_or(Wanted::Gradient)];
+        let first = outputs.as_ref().map(|outputs| MatrixKind::Jacobian { outputs: outputs.count });
+        let patterns = [MatrixKind::Hessian, first.unwrap_or(MatrixKind::Gradient)];
         Specialisation {
             active,
             inactive,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::colouring::Colouring;
 use super::pattern::Pattern;
-use super::wanted::Wanted;
+use super::kind::MatrixKind;
 
 /// The kind of products with a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,25 +29,25 @@ pub(crate) struct Compression {
 }
 
 impl Compression {
-    /// The fewest products of this kind, or of any if `products` is `None`, for the derivatives that
-    /// are `wanted`.
-    pub(crate) fn new(pattern: Pattern, wanted: Wanted, products: Option<Products>) -> Self {
+    /// The fewest products, by `products` or by columns or rows if that is `None`, for a matrix of
+    /// this kind.
+    pub(crate) fn new(pattern: Pattern, kind: MatrixKind, products: Option<Products>) -> Self {
         let pattern = Arc::new(pattern);
-        if wanted == Wanted::Hessian {
+        if kind == MatrixKind::Hessian {
             let colouring = Colouring::of_symmetric(&pattern);
-            let (products, source) = (Products::Columns, symmetric_sources(&pattern, &colouring));
+            let (products, sources) = (Products::Columns, symmetric_sources(&pattern, &colouring));
             // A colouring that does not separate all entries is a bug in it.
-            return match source {
+            return match sources {
                 Some(sources) => Compression::of_sources(pattern, products, colouring, &sources),
                 None => {
                     debug_assert!(false, "the colouring is no star colouring");
                     let colouring = Colouring::distinct(pattern.columns);
-                    let sources = column_sources(&pattern, &colouring);
+                    let sources = entry_sources(&pattern, |row, column| (colouring.colours[column], row));
                     Compression::of_sources(pattern, products, colouring, &sources)
                 }
             };
         }
-        let products = if wanted == Wanted::Gradient { Some(Products::Rows) } else { products };
+        let products = if kind == MatrixKind::Gradient { Some(Products::Rows) } else { products };
         let (transposed, _) = pattern.transposed();
         let of = |products| match products {
             Products::Columns => Colouring::of_columns(&pattern, &transposed),
@@ -78,8 +78,8 @@ impl Compression {
             }
         };
         let sources = match products {
-            Products::Columns => column_sources(&pattern, &colouring),
-            Products::Rows => row_sources(&pattern, &colouring),
+            Products::Columns => entry_sources(&pattern, |row, column| (colouring.colours[column], row)),
+            Products::Rows => entry_sources(&pattern, |row, column| (colouring.colours[row], column)),
         };
         Compression::of_sources(pattern, products, colouring, &sources)
     }
@@ -130,18 +130,14 @@ impl Compression {
     }
 }
 
-/// Entries of columns without a common row: each in the product with its column, at its row.
-fn column_sources(pattern: &Pattern, colouring: &Colouring) -> Vec<(u32, usize)> {
-    let rows =
-        (0..pattern.rows()).flat_map(|row| pattern.row(row).iter().map(move |&at| (row, at)));
-    rows.map(|(row, column)| (colouring.colours[column], row)).collect()
-}
-
-/// Entries of rows without a common column: each in the product with its row, at its column.
-fn row_sources(pattern: &Pattern, colouring: &Colouring) -> Vec<(u32, usize)> {
-    let rows =
-        (0..pattern.rows()).flat_map(|row| pattern.row(row).iter().map(move |&at| (row, at)));
-    rows.map(|(row, column)| (colouring.colours[row], column)).collect()
+/// The product that gives each entry, and its place there, by `source` of its row and column.
+/// Columns of one colour have no row in common, so an entry is in the product with its column, at
+/// its row; and the same of rows.
+fn entry_sources(pattern: &Pattern, source: impl Fn(usize, usize) -> (u32, usize)) -> Vec<(u32, usize)> {
+    let rows = (0..pattern.rows()).map(|row| (row, pattern.row(row)));
+    rows.flat_map(|(row, columns)| columns.iter().map(move |&column| (row, column)))
+        .map(|(row, column)| source(row, column))
+        .collect()
 }
 
 /// The same for a symmetric matrix: an entry is read in its row, or that on the other side of the
@@ -180,8 +176,8 @@ mod tests {
         let mut tracer = Tracer::default();
         let inputs = Inputs { active: &vec![0.5; unknowns], inactive: &[] };
         let trace = tracer.run(|x, _| f(x), inputs, 1 << 22, Location::caller()).unwrap();
-        let pattern = pattern_of_trace(&trace, Wanted::Hessian).unwrap();
-        Compression::new(pattern, Wanted::Hessian, None).count()
+        let pattern = pattern_of_trace(&trace, MatrixKind::Hessian).unwrap();
+        Compression::new(pattern, MatrixKind::Hessian, None).count()
     }
 
     #[test]
@@ -239,10 +235,10 @@ mod tests {
                 pattern.push_row((0..columns).filter(|&column| row[column] != 0.0));
             }
             let expected: Vec<f64> = matrix.iter().copied().filter(|&entry| entry != 0.0).collect();
-            let wanted =
-                if is_square { Wanted::Hessian } else { Wanted::Jacobian { outputs: rows } };
+            let kind =
+                if is_square { MatrixKind::Hessian } else { MatrixKind::Jacobian { outputs: rows } };
             for products in [None, Some(Products::Rows), Some(Products::Columns)] {
-                let compression = Compression::new(pattern.clone(), wanted, products);
+                let compression = Compression::new(pattern.clone(), kind, products);
                 assert_eq!(recover(&compression, &matrix, columns), expected, "{matrix:?}");
                 assert!(compression.count() <= columns.max(rows));
             }

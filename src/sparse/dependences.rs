@@ -2,11 +2,11 @@
 //!
 //! A value depends on inputs through linear and nonlinear operations. Where an operation has a second
 //! partial derivative by two operands, each input of the one operand and each of the other interact:
-//! the second derivative of the output by them may be other than zero. There is no other way to
+//! the second derivative of the output by them may be other than zero. Other inputs do not
 //! interact.
 //!
 //! Sets of inputs are computed only for operands that interact. A value with one use, such as a
-//! partial sum, gets no set of its own: its inputs are gathered where it is used. Equal sets are
+//! partial sum, gets no set of its own: its inputs are collected where it is used. Equal sets are
 //! stored once. So a sum of n terms of few inputs takes time linear in n.
 
 use core::ops::Range;
@@ -83,9 +83,9 @@ impl Dependences {
 
     /// The value of `op` at `args`.
     pub(super) fn apply(&mut self, op: Op, args: [Value; MAX_ARITY]) -> Value {
-        let Structure { passing, interacting } = self.structures[op as usize];
+        let Structure { differentiable, interacting } = self.structures[op as usize];
         let passed =
-            |operand: usize| if passing >> operand & 1 != 0 { args[operand] } else { NONE };
+            |operand: usize| if differentiable >> operand & 1 != 0 { args[operand] } else { NONE };
         let (two, third) = (self.union(passed(0), passed(1)), passed(2));
         let value = self.union(two, third);
         if value == NONE || interacting == [0; MAX_ARITY] {
@@ -237,21 +237,21 @@ impl Sets {
         let (by_hash, unions) = Default::default();
         let mut sets =
             Sets { of_value: vec![Self::UNKNOWN; count], ends, numbers, by_hash, unions };
-        let (mut parts, mut pending, mut gathered) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut parts, mut pending, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
         for value in (1..count).filter(|&value| uses[value] > 1) {
             parts.clear();
-            gathered.clear();
+            inputs.clear();
             pending.push(value);
             while let Some(part) = pending.pop() {
                 match (dependences.operands[part], sets.of_value[part]) {
-                    ([INPUT, number], _) => gathered.push(number),
+                    ([INPUT, number], _) => inputs.push(number),
                     (_, Self::UNKNOWN) => pending.extend(dependences.passed_to(part)),
                     (_, set) => parts.push(set),
                 }
             }
             parts.sort_unstable();
             parts.dedup();
-            sets.of_value[value] = sets.union(&parts, &mut gathered)?;
+            sets.of_value[value] = sets.union(&parts, &mut inputs)?;
         }
         Ok(sets)
     }
@@ -261,20 +261,20 @@ impl Sets {
         &self.numbers[self.ends[set]..self.ends[set + 1]]
     }
 
-    /// The set of the inputs of `parts` and `gathered`.
-    fn union(&mut self, parts: &[u32], gathered: &mut Vec<u32>) -> Result<u32, TooDense> {
+    /// The set of the inputs of `parts` and of `inputs`.
+    fn union(&mut self, parts: &[u32], inputs: &mut Vec<u32>) -> Result<u32, TooDense> {
         let pair = match *parts {
-            [only] if gathered.is_empty() => return Ok(only),
-            [a, b] if gathered.is_empty() => Some([a, b]),
+            [only] if inputs.is_empty() => return Ok(only),
+            [a, b] if inputs.is_empty() => Some([a, b]),
             _ => None,
         };
         if let Some(&known) = pair.and_then(|pair| self.unions.get(&pair)) {
             return Ok(known);
         }
-        parts.iter().for_each(|&part| gathered.extend_from_slice(self.elements(part)));
-        gathered.sort_unstable();
-        gathered.dedup();
-        let set = self.set(gathered)?;
+        parts.iter().for_each(|&part| inputs.extend_from_slice(self.elements(part)));
+        inputs.sort_unstable();
+        inputs.dedup();
+        let set = self.set(inputs)?;
         if let Some(pair) = pair {
             self.unions.insert(pair, set);
         }

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 
 use super::dependences::{Dependences, MAX_ENTRIES, NONE, TooDense, Value};
 use super::pattern::Pattern;
-use super::wanted::Wanted;
+use super::kind::MatrixKind;
 use crate::entity::PrimaryMap;
 use crate::op::{MAX_ARITY, Op, eval};
 use crate::ssa::{
@@ -20,7 +20,7 @@ use crate::ssa::{
 /// The number of steps that are executed for the pattern of a kernel, in all iterations.
 pub(crate) const MAX_STEPS: u64 = 1 << 22;
 
-/// The pattern of the derivatives that are `wanted` of the function that `graph` computes, over all
+/// The pattern of the matrix of this kind for the function that `graph` computes, over all
 /// of its paths. At most `max_steps` steps are executed, in all iterations.
 ///
 /// # Errors
@@ -30,26 +30,26 @@ pub(crate) const MAX_STEPS: u64 = 1 << 22;
 /// # Examples
 ///
 /// ```
-/// use phigrad::internals::sparse::{Wanted, pattern_of_graph};
+/// use phigrad::internals::sparse::{MatrixKind, pattern_of_graph};
 /// use phigrad::internals::ssa::parse;
 ///
 /// // x₀ + x₁·x₂
 /// let text = "graph active 3 inactive 0\nb0:\n  v3 = mul v1 v2\n  v4 = add v0 v3\n  return v4\n";
-/// let pattern = pattern_of_graph(&parse(text)?, Wanted::Hessian, 100)?;
+/// let pattern = pattern_of_graph(&parse(text)?, MatrixKind::Hessian, 100)?;
 /// assert_eq!([0, 1, 2].map(|row| pattern.row(row)), [&[][..], &[2], &[1]]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn pattern_of_graph(
     graph: &Graph,
-    wanted: Wanted,
+    kind: MatrixKind,
     max_steps: u64,
 ) -> Result<Pattern, TooDense> {
     let inputs = graph.active + graph.inactive;
-    let ranges = wanted.ranges(graph.active, inputs);
+    let ranges = kind.ranges(graph.active, inputs);
     let (rows, columns) = (ranges.rows.len(), ranges.columns.len());
     let mut execution = Execution::new(graph, Dependences::new(ranges), max_steps);
     match execution.outputs() {
-        Some(output) => wanted.pattern(execution.dependences, output, inputs),
+        Some(output) => kind.pattern(execution.dependences, output, inputs),
         None if rows.saturating_mul(columns) > MAX_ENTRIES => Err(TooDense),
         None => Ok(Pattern::dense(rows, columns)),
     }

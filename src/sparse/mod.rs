@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `dependences` | values, the inputs that they depend on, and the inputs that interact |
 //! | `tape`, `graph` | the dependences of a run, and of all paths of a graph |
-//! | `wanted` | the derivatives whose pattern is asked for |
+//! | `kind` | the matrices of derivatives whose pattern is asked for |
 //! | `pattern` | the entries that may be other than zero |
 //! | `colouring` | columns that share a product |
 //! | `compression` | the products for a pattern, and the entries that each one gives |
@@ -17,7 +17,7 @@ mod graph;
 mod matrix;
 mod pattern;
 mod tape;
-mod wanted;
+mod kind;
 
 pub(crate) use compression::{Compression, Products};
 pub use dependences::TooDense;
@@ -27,4 +27,4 @@ pub use matrix::SparseMatrix;
 pub use pattern::Pattern;
 pub use tape::pattern_of_trace;
 pub(crate) use tape::structure_hash;
-pub use wanted::Wanted;
+pub use kind::MatrixKind;

@@ -2,11 +2,11 @@
 
 use super::dependences::{Dependences, NONE, TooDense, Value, mixed};
 use super::pattern::Pattern;
-use super::wanted::Wanted;
+use super::kind::MatrixKind;
 use crate::op::MAX_ARITY;
 use crate::trace::{Operand, Role, Trace};
 
-/// The pattern of the derivatives that are `wanted` of the function that `trace` is a run of.
+/// The pattern of the matrix of this kind for the function that `trace` is a run of.
 ///
 /// # Errors
 ///
@@ -17,21 +17,21 @@ use crate::trace::{Operand, Role, Trace};
 /// ```
 /// use std::panic::Location;
 ///
-/// use phigrad::internals::sparse::{Wanted, pattern_of_trace};
+/// use phigrad::internals::sparse::{MatrixKind, pattern_of_trace};
 /// use phigrad::internals::trace::{Inputs, Tracer};
 ///
 /// let mut tracer = Tracer::default();
 /// let inputs = Inputs { active: &[1.0, 2.0, 3.0], inactive: &[] };
 /// let trace = tracer.run(|x, _| x[0] + x[1] * x[2], inputs, 100, Location::caller())?;
-/// let pattern = pattern_of_trace(&trace, Wanted::Gradient)?;
+/// let pattern = pattern_of_trace(&trace, MatrixKind::Gradient)?;
 /// assert_eq!((pattern.rows(), pattern.row(0)), (1, &[0, 1, 2][..]));
-/// let pattern = pattern_of_trace(&trace, Wanted::Hessian)?;
+/// let pattern = pattern_of_trace(&trace, MatrixKind::Hessian)?;
 /// assert_eq!([0, 1, 2].map(|row| pattern.row(row)), [&[][..], &[2], &[1]]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn pattern_of_trace(trace: &Trace<'_>, wanted: Wanted) -> Result<Pattern, TooDense> {
+pub fn pattern_of_trace(trace: &Trace<'_>, kind: MatrixKind) -> Result<Pattern, TooDense> {
     let inputs = trace.active + trace.inactive;
-    let mut dependences = Dependences::new(wanted.ranges(trace.active, inputs));
+    let mut dependences = Dependences::new(kind.ranges(trace.active, inputs));
     let mut values: Vec<Value> = Vec::with_capacity(trace.events.len());
     for (event, number) in trace.events.iter().zip(0..) {
         let mut args = [NONE; MAX_ARITY];
@@ -50,7 +50,7 @@ pub fn pattern_of_trace(trace: &Trace<'_>, wanted: Wanted) -> Result<Pattern, To
         });
     }
     let output = value_of(trace.output, &values);
-    wanted.pattern(dependences, output, inputs)
+    kind.pattern(dependences, output, inputs)
 }
 
 fn value_of(operand: Operand, values: &[Value]) -> Value {

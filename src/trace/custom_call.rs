@@ -11,7 +11,7 @@ use core::panic::Location;
 
 use super::tangents::Dual;
 use super::{Events, Site, TraceError, Var, recorder};
-use crate::custom::{Custom, CustomOperation, Operation, Evaluation};
+use crate::custom::{Custom, CustomOperation, Evaluation, Operation};
 use crate::op::Op;
 
 /// A call of a custom operation.

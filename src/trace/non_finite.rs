@@ -55,7 +55,7 @@ pub(crate) fn origin_of_value(trace: &Trace<'_>, output: Operand) -> Option<Orig
     origin
 }
 
-/// The origin of the derivatives of `output`: the first one in the reverse sweep that leads to the
+/// The origin of the derivatives of `output`: the first one in the reverse sweep that reaches the
 /// first active input with such a derivative, whose index is returned with it. `None` if all are
 /// finite.
 pub(crate) fn origin_of_derivative(trace: &Trace<'_>, output: Operand) -> Option<(Origin, usize)> {
@@ -75,15 +75,15 @@ pub(crate) fn origin_of_derivative(trace: &Trace<'_>, output: Operand) -> Option
         }
     }
     let input = adjoints[..trace.active].iter().position(|adjoint| !adjoint.is_finite())?;
-    // True for the adjoints that make that of the input not finite.
-    let mut leads = vec![false; length];
-    leads[input] = true;
+    // True for the adjoints whose infinity or NaN reaches that of the input.
+    let mut reaches_input = vec![false; length];
+    reaches_input[input] = true;
     let mut origin = (!is_passed_on[input]).then_some(Origin::Sum(input));
     for index in inputs..length {
         let all = custom_call(trace, index).map_or(index..index + 1, CustomCall::outputs);
         let is_finite = adjoints[all.clone()].iter().all(|adjoint| adjoint.is_finite());
         for (operand, to, contribution) in contributions(trace, index, &adjoints) {
-            if contribution.is_finite() || !leads[to] {
+            if contribution.is_finite() || !reaches_input[to] {
                 continue;
             }
             if is_finite {
@@ -91,10 +91,10 @@ pub(crate) fn origin_of_derivative(trace: &Trace<'_>, output: Operand) -> Option
                 let partial = partial(trace, index, operand).unwrap_or(contribution);
                 origin = Some(Origin::Partial { event: index, operand, adjoint, partial });
             } else {
-                leads[all.clone()].fill(true);
+                reaches_input[all.clone()].fill(true);
             }
         }
-        if leads[index] && !is_passed_on[index] && !adjoints[index].is_finite() {
+        if reaches_input[index] && !is_passed_on[index] && !adjoints[index].is_finite() {
             origin = Some(Origin::Sum(index));
         }
     }

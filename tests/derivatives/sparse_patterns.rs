@@ -5,10 +5,10 @@ use std::panic::Location;
 
 use phigrad::Var;
 use phigrad::internals::Random;
-use phigrad::internals::diff::{Wanted as Derivatives, directional, reverse};
+use phigrad::internals::diff::{Wanted, directional, reverse};
 use phigrad::internals::loops::{RerollLimits, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
-use phigrad::internals::sparse::{Pattern, Wanted, pattern_of_graph, pattern_of_trace};
+use phigrad::internals::sparse::{Pattern, MatrixKind, pattern_of_graph, pattern_of_trace};
 use phigrad::internals::ssa::{Folding, Graph, parse};
 use phigrad::internals::trace::{Inputs, Tracer};
 
@@ -27,7 +27,7 @@ fn has(pattern: &Pattern, row: usize, column: usize) -> bool {
 /// Asserts that the patterns of `graph` have all entries of its Hessian at `point` that are not zero.
 /// Returns the number of these, and that of all entries of the first pattern.
 fn assert_covered(graph: &Graph, gradient: &Graph, point: &[f64]) -> (usize, usize) {
-    let patterns = STEPS.map(|steps| pattern_of_graph(graph, Wanted::Hessian, steps).unwrap());
+    let patterns = STEPS.map(|steps| pattern_of_graph(graph, MatrixKind::Hessian, steps).unwrap());
     assert!(patterns.iter().all(|pattern| pattern.rows() == graph.active));
     let mut nonzero = 0;
     let mut direction = vec![0.0; graph.active];
@@ -80,7 +80,7 @@ fn patterns_of_random_graphs_have_all_entries() {
         let mut random = Random::new(seed as u64);
         for _ in 0..400 {
             let graph = recipe.graph(&mut random);
-            let gradient = reverse(&graph, Derivatives::Gradient, Folding::Exact);
+            let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
             for _ in 0..4 {
                 let (one, other) = assert_covered(&graph, &gradient, &recipe.inputs(&mut random));
                 nonzero += one;
@@ -96,7 +96,7 @@ fn patterns_of_random_graphs_have_all_entries() {
 fn patterns_of_the_corpus_have_all_entries() {
     let mut nonzero = 0;
     for case in cases() {
-        let gradient = reverse(&case.graph, Derivatives::Gradient, Folding::Exact);
+        let gradient = reverse(&case.graph, Wanted::Gradient, Folding::Exact);
         let first = case.graph.outputs() == 1;
         for (point, _) in case.runs.iter().filter(|_| first) {
             nonzero += assert_covered(&case.graph, &gradient, point).0;
@@ -122,13 +122,13 @@ fn patterns_of_rolled_programs_have_all_entries() {
             let eager =
                 RerollLimits { iterations: 2, weight: 2, exits: Some(2), ..Default::default() };
             let rolled = reroll(&graph, eager);
-            let gradient = reverse(&rolled, Derivatives::Gradient, Folding::Exact);
+            let gradient = reverse(&rolled, Wanted::Gradient, Folding::Exact);
             for (x, data) in recorded.iter().chain(&points(recipe, &mut random, 4)) {
                 let inputs = Inputs { active: x, inactive: data };
                 let run = |x: &[Var], data: &[Var]| -> Var { program.eval(x, data) };
                 let mut tracer = Tracer::default();
                 let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
-                let of_run = pattern_of_trace(&trace, Wanted::Hessian).unwrap();
+                let of_run = pattern_of_trace(&trace, MatrixKind::Hessian).unwrap();
                 nonzero += assert_covered(&rolled, &gradient, &[&x[..], data].concat()).0;
                 let mut direction = vec![0.0; x.len()];
                 for column in 0..x.len() {
@@ -158,10 +158,10 @@ fn accesses_in_loops_depend_on_single_elements() {
                 return v9\nb1:\n  v4 = element i0\n  v5 = element i1\n  v6 = mul v4 v5\n  \
                 v7 = add v3 v6\n  v8 = lt v2 v1\n  return v8 v7 v7\n";
     let graph = parse(text).unwrap();
-    let pattern = pattern_of_graph(&graph, Wanted::Hessian, 1 << 10).unwrap();
+    let pattern = pattern_of_graph(&graph, MatrixKind::Hessian, 1 << 10).unwrap();
     let rows: Vec<&[usize]> = (0..6).map(|row| pattern.row(row)).collect();
     assert_eq!(rows, [&[1][..], &[0, 2], &[1, 3], &[2, 4], &[3], &[]]);
     // Not executed, the loop is any function of all that it reads.
-    let pattern = pattern_of_graph(&graph, Wanted::Hessian, 0).unwrap();
+    let pattern = pattern_of_graph(&graph, MatrixKind::Hessian, 0).unwrap();
     assert_eq!(pattern.row(0).len(), 6);
 }

@@ -1,14 +1,14 @@
-//! The derivatives whose pattern is asked for.
+//! The matrices of derivatives whose pattern is asked for.
 
 use core::ops::Range;
 
 use super::dependences::{Dependences, Ranges, TooDense, Value};
 use super::pattern::Pattern;
 
-/// The derivatives whose pattern is asked for. For an example see
+/// A matrix of derivatives whose pattern is asked for. For an example see
 /// [`pattern_of_graph`](super::pattern_of_graph).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum MatrixKind {
     /// The second derivatives by the active inputs.
     Hessian,
     /// The derivatives of the output by the active inputs: one row.
@@ -21,15 +21,15 @@ pub enum Wanted {
     },
 }
 
-impl Wanted {
+impl MatrixKind {
     /// The inputs that second derivatives are asked for. Each row of a Jacobian is that of the
     /// output's weight; a single output gets a weight after all inputs.
     pub(super) fn ranges(self, active: usize, inputs: usize) -> Ranges {
         let (columns, inputs) = (0..active as u32, inputs as u32);
         let rows: Range<u32> = match self {
-            Wanted::Hessian => columns.clone(),
-            Wanted::Gradient => inputs..inputs + 1,
-            Wanted::Jacobian { outputs } => inputs - outputs as u32..inputs,
+            MatrixKind::Hessian => columns.clone(),
+            MatrixKind::Gradient => inputs..inputs + 1,
+            MatrixKind::Jacobian { outputs } => inputs - outputs as u32..inputs,
         };
         Ranges { rows, columns }
     }
@@ -42,11 +42,11 @@ impl Wanted {
         inputs: usize,
     ) -> Result<Pattern, TooDense> {
         let output = match self {
-            Wanted::Gradient => {
+            MatrixKind::Gradient => {
                 let weight = dependences.input(inputs as u32);
                 dependences.product(output, weight)
             }
-            Wanted::Hessian | Wanted::Jacobian { .. } => output,
+            MatrixKind::Hessian | MatrixKind::Jacobian { .. } => output,
         };
         dependences.pattern(output)
     }
