@@ -21,7 +21,7 @@ impl GradientCheck {
     /// use phigrad::check::{GradientCheck, GradientError};
     ///
     /// struct Square {
-    ///     slope: f64,
+    ///     factor: f64,
     /// }
     ///
     /// impl Operation for Square {
@@ -41,13 +41,13 @@ impl GradientCheck {
     ///     }
     ///
     ///     fn vjp(&self, x: &[f64], _: &[f64], _: &[f64], w: &[f64], out: &mut [f64]) {
-    ///         out[0] = w[0] * self.slope * x[0];
+    ///         out[0] = w[0] * self.factor * x[0];
     ///     }
     /// }
     ///
     /// let check = GradientCheck::default();
-    /// assert!(check.operation(&Square { slope: 2.0 }, &[3.0]).is_ok());
-    /// let error = check.operation(&Square { slope: 1.0 }, &[3.0]).unwrap_err();
+    /// assert!(check.operation(&Square { factor: 2.0 }, &[3.0]).is_ok());
+    /// let error = check.operation(&Square { factor: 1.0 }, &[3.0]).unwrap_err();
     /// assert!(matches!(error, GradientError::Mismatch { .. }));
     /// ```
     pub fn operation<T: Operation>(&self, operation: &T, x: &[f64]) -> Result<(), GradientError> {

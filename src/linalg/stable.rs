@@ -62,8 +62,8 @@ pub fn norm(x: &[Var]) -> Var {
 #[must_use]
 pub fn log_sum_exp(x: &[Var]) -> Var {
     let Some((&first, others)) = x.split_first() else { return Var::from(f64::NEG_INFINITY) };
-    // Measured from the largest number itself, not from its integer part as in `softmax`, the
-    // result is accurate near 0 as well.
+    // Shifted by the largest number itself, not by its integer part as in `softmax`, the result is
+    // accurate near 0 as well.
     let shift = finite_or_zero(largest(first, others));
     let mut sum = (first - shift).exp();
     for &x in others {

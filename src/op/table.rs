@@ -116,7 +116,7 @@ primitives! {
         latency: 270; lowering: Call;
         a: Real, Singular, Div(g, Mul(3.0, Mul(y, y)));
     }
-    /// `√(a² + b²)` without overflow on the way.
+    /// `√(a² + b²)` without overflow of the squares.
     Hypot "hypot" {
         meaning: a.hypot(b);
         latency: 170; lowering: Call;
@@ -351,7 +351,7 @@ primitives! {
         c: Positive, Singular, none;
     }
     /// Bessel function of the first kind, of the order that is nearest to `b`; NaN for orders
-    /// beyond ±1000.
+    /// outside [-1000, 1000].
     BesselJ "bessel_j" {
         meaning: bessel_j(a, b);
         latency: 600; lowering: Call;
@@ -359,7 +359,7 @@ primitives! {
         b: NonNegative, Singular, none;
     }
     /// Modified Bessel function of the first kind, of the order that is nearest to `b`; NaN for
-    /// orders beyond ±1000.
+    /// orders outside [-1000, 1000].
     BesselI "bessel_i" {
         meaning: bessel_i(a, b);
         latency: 1000; lowering: Call;

@@ -278,7 +278,7 @@ special! {
         /// ```
         ln_normal_cdf(;);
         /// The quantile Φ⁻¹ of the standard normal distribution at the probability `self`; -∞ for
-        /// 0, ∞ for 1, NaN beyond.
+        /// 0, ∞ for 1, NaN outside [0, 1].
         ///
         /// It is -√2·[`Var::erfc_inv`] of twice the probability. The value is within 4 ulp, the
         /// derivative within 8, down to the smallest numbers and up to 1.
@@ -295,7 +295,7 @@ special! {
         /// # Ok::<(), phigrad::Error>(())
         /// ```
         normal_quantile(;);
-        /// The Bessel function of the first kind Jₙ of this order n, up to ±1000; NaN beyond.
+        /// The Bessel function of the first kind Jₙ of this order n; NaN for n outside [-1000, 1000].
         ///
         /// The absolute error of value and derivative is below 1e-15; around its roots the relative
         /// error is larger. By `libm`; the derivative is (Jₙ₋₁ - Jₙ₊₁)/2.
@@ -312,11 +312,11 @@ special! {
         /// # Ok::<(), phigrad::Error>(())
         /// ```
         bessel_j(; order: i32);
-        /// The modified Bessel function of the first kind Iₙ of this order n, up to ±1000; NaN
-        /// beyond.
+        /// The modified Bessel function of the first kind Iₙ of this order n; NaN for n outside
+        /// [-1000, 1000].
         ///
         /// The relative error of value and derivative is below 3e-15 for orders up to 10, and below
-        /// |n|·3e-16 beyond. By power series and asymptotic series (NIST Digital Library of
+        /// |n|·3e-16 for larger ones. By power series and asymptotic series (NIST Digital Library of
         /// Mathematical Functions, 10.25 and 10.40); the derivative is (Iₙ₋₁ + Iₙ₊₁)/2.
         ///
         /// # Examples
@@ -364,7 +364,8 @@ special! {
         /// # Ok::<(), phigrad::Error>(())
         /// ```
         sigmoid(;);
-        /// ln(x / (1 - x)), the inverse of [`Var::sigmoid`]; -∞ for 0, ∞ for 1, NaN beyond.
+        /// ln(x / (1 - x)), the inverse of [`Var::sigmoid`]; -∞ for 0, ∞ for 1, NaN
+        /// outside [0, 1].
         ///
         /// Value and derivative are within 5 ulp from 0 to 1, also around the root at 1/2.
         ///

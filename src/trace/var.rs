@@ -148,7 +148,8 @@ functions! {
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     ln_gamma LnGamma;
-    /// Inverse error function: the number whose [`Var::erf`] is `self`; ±∞ for ±1, NaN beyond.
+    /// Inverse error function: the number whose [`Var::erf`] is `self`; ±∞ for ±1, NaN
+    /// outside [-1, 1].
     ///
     /// The value is within 2 ulp, the derivative within 6, up to the ends. Solved by Halley's and
     /// Newton's methods.
@@ -166,7 +167,7 @@ functions! {
     /// ```
     erf_inv ErfInv;
     /// Inverse complementary error function: the number whose [`Var::erfc`] is `self`; ∞ for 0, -∞
-    /// for 2, NaN beyond.
+    /// for 2, NaN outside [0, 2].
     ///
     /// The value is within 2 ulp, the derivative within 6, down to the smallest numbers. Solved by
     /// Newton's method for the logarithms.

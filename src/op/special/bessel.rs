@@ -8,7 +8,7 @@
 /// The largest order.
 const MAX_ORDER: f64 = 1000.0;
 
-/// Jₙ(x), for n the whole number nearest to `order`; NaN where that is beyond ±1000.
+/// Jₙ(x), for n the whole number nearest to `order`; NaN for n outside [-1000, 1000].
 ///
 /// Compared with 60 digits, the absolute error is below 1e-15 for n up to 100 and |x| up to 1e4.
 pub(in crate::op) fn bessel_j(x: f64, order: f64) -> f64 {
@@ -16,10 +16,10 @@ pub(in crate::op) fn bessel_j(x: f64, order: f64) -> f64 {
     if order.abs() <= MAX_ORDER { libm::jn(order as i32, x) } else { f64::NAN }
 }
 
-/// Iₙ(x), for n the whole number nearest to `order`; NaN where that is beyond ±1000.
+/// Iₙ(x), for n the whole number nearest to `order`; NaN for n outside [-1000, 1000].
 ///
 /// Compared with 60 digits, the relative error is below 2e-15 for n up to 10, and below
-/// n·2e-16 beyond.
+/// n·2e-16 for larger ones.
 pub(in crate::op) fn bessel_i(x: f64, order: f64) -> f64 {
     let order = order.round().abs();
     if order > MAX_ORDER || order.is_nan() || x.is_nan() {

@@ -1,7 +1,7 @@
 //! The regularised incomplete beta function and its density.
 //!
 //! Below (a + 1)/(a + b + 2) the lower integral is the continued fraction of NIST Digital Library
-//! of Mathematical Functions, 8.17.22, or, for large shapes, quadrature; beyond it the upper
+//! of Mathematical Functions, 8.17.22, or, for large shapes, quadrature; above it the upper
 //! integral is computed, which is the lower one with both ends exchanged. The power before them is
 //! taken by deviances, as that of the incomplete gamma function.
 
@@ -105,7 +105,7 @@ impl Ends {
         }
     }
 
-    /// 1/B(a, b), without a pole on the way.
+    /// 1/B(a, b), of factors without a pole.
     fn of_small_shapes(self) -> f64 {
         let Ends { a, b, .. } = self;
         let sum = a + b;
@@ -131,17 +131,18 @@ impl Ends {
         })
     }
 
-    /// a - (a + b)·x, without the rounding errors of the sum and the product.
-    fn slope(self) -> f64 {
+    /// a - (a + b)·x, minus the derivative of the exponent at 0, without the rounding errors of the
+    /// sum and the product.
+    fn derivative(self) -> f64 {
         let Ends { x, y, a, b } = self;
         // The smaller distance is the one that was not computed as a difference.
         if x > y {
-            return -self.exchanged().slope();
+            return -self.exchanged().derivative();
         }
         let n = a + b;
         let (larger, smaller) = if a > b { (a, b) } else { (b, a) };
-        let lost = smaller - (n - larger);
-        lost.mul_add(-x, n.mul_add(-x, a))
+        let rounding_error = smaller - (n - larger);
+        rounding_error.mul_add(-x, n.mul_add(-x, a))
     }
 
     /// B(a, b)·Iₓ(a, b) / (xᵃ·yᵇ): the integral over the numbers whose odds are exp(-s) times
@@ -149,14 +150,14 @@ impl Ends {
     fn quadrature(self) -> f64 {
         let Ends { x, y, a, b } = self;
         let n = a + b;
-        let slope = self.slope();
+        let derivative = self.derivative();
         let exponent = |s: f64| {
             let ((high, high_rate), (low, low_rate)) =
                 (exponential_excess(x * s), exponential_excess(-y * s));
             let rate = x * y * (high_rate - low_rate) / (1.0 + y * high_rate + x * low_rate);
-            (-slope * s - n * y.mul_add(high, x * low).ln_1p(), -slope - n * rate)
+            (-derivative * s - n * y.mul_add(high, x * low).ln_1p(), -derivative - n * rate)
         };
-        let near = 80.0 / (slope.max(0.0) + (slope * slope + 80.0 * n * x * y).sqrt());
+        let near = 80.0 / (derivative.max(0.0) + (derivative * derivative + 80.0 * n * x * y).sqrt());
         integral(near, exponent, |_| 1.0)
     }
 }

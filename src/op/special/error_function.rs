@@ -18,7 +18,7 @@ const FRAC_SQRT_PI_2: f64 = 0.886_226_925_452_758;
 /// exp(x²)·iⁿerfc(x), for n the whole number nearest to `order`; NaN where that is below 0 or
 /// above 30. Below x = -26.6 it is infinite.
 ///
-/// From order 3 on, a digit is lost for every two orders where x is below 1 and positive.
+/// For 0 < x < 1 cancellation takes one digit for every two orders from order 3 on.
 pub(in crate::op) fn erfcx(x: f64, order: f64) -> f64 {
     let order = order.round();
     if !(0.0..=MAX_ORDER).contains(&order) {
@@ -81,7 +81,7 @@ fn ratio(x: f64, order: u32) -> f64 {
     product
 }
 
-/// The number whose error function is `x`; ±∞ for ±1 and NaN beyond.
+/// The number whose error function is `x`; ±∞ for ±1 and NaN outside [-1, 1].
 pub(in crate::op) fn erf_inv(x: f64) -> f64 {
     if x.abs() > 0.5 {
         // The difference is exact.
@@ -98,7 +98,8 @@ pub(in crate::op) fn erf_inv(x: f64) -> f64 {
     y
 }
 
-/// The number whose complementary error function is `x`; ±∞ for 0 and 2 and NaN beyond.
+/// The number whose complementary error function is `x`; ±∞ for 0 and 2 and NaN outside
+/// [0, 2].
 pub(in crate::op) fn erfc_inv(x: f64) -> f64 {
     // The differences are exact.
     match x {

@@ -4,7 +4,7 @@
 //! Powers of x are taken by deviance and Stirling's remainder (Loader, Fast and Accurate
 //! Computation of Binomial Probabilities, 2000), which keep the digits that the difference of large
 //! logarithms would lose. Where x is below exp(ψ(a + 1)) the lower integral is computed, by the
-//! series of NIST Digital Library of Mathematical Functions, 8.7.1; beyond it the upper integral,
+//! series of NIST Digital Library of Mathematical Functions, 8.7.1; above it the upper integral,
 //! by the continued fraction 8.9.2. For large shapes, and for the derivatives of the upper one,
 //! there is quadrature. The integrands of the first derivative by the shape have one sign on that
 //! side, so it keeps its digits too.
@@ -235,12 +235,12 @@ fn upper(a: f64, x: f64, order: usize) -> f64 {
 
 /// The integral of (t/x)ᵃ·exp(x - t)·(a·Bₙ + n·Bₙ₋₁)/t over the numbers t = x·exp(±s), s > 0.
 fn quadrature(a: f64, x: f64, order: usize, sign: f64) -> f64 {
-    let slope = sign * (x - a);
+    let derivative = sign * (x - a);
     let exponent = |s: f64| {
         let (excess, rate) = exponential_excess(sign * s);
-        (-slope * s - x * excess, -slope - sign * x * rate)
+        (-derivative * s - x * excess, -derivative - sign * x * rate)
     };
-    let near = 80.0 / (slope.max(0.0) + (slope * slope + 80.0 * x).sqrt());
+    let near = 80.0 / (derivative.max(0.0) + (derivative * derivative + 80.0 * x).sqrt());
     if order == 0 {
         return a * integral(near, exponent, |_| 1.0);
     }

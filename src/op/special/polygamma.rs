@@ -51,7 +51,7 @@ fn at_positive(order: usize, x: f64) -> f64 {
     for step in (1..steps).rev() {
         sum += power(order, x + f64::from(step));
     }
-    // The sign of -0 would be lost in `x + 0`.
+    // `x + 0` would be +0 for x = -0.
     if steps > 0 {
         sum += power(order, x);
     }

@@ -48,8 +48,8 @@ pub(super) fn integral(
 fn negligible_from(near: f64, exponent: impl Fn(f64) -> (f64, f64)) -> f64 {
     let mut end = near;
     for _ in 0..30 {
-        let (value, slope) = exponent(end);
-        let step = (NEGLIGIBLE - value) / slope;
+        let (value, derivative) = exponent(end);
+        let step = (NEGLIGIBLE - value) / derivative;
         end += step;
         if step.abs() < 0.02 * end {
             break;
