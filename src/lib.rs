@@ -42,8 +42,8 @@
 //!
 //! Calls return [`Error`], which is opaque and has predicates:
 //! [`Error::is_shape`], [`Error::is_foreign_var`], [`Error::is_too_long`],
-//! [`Error::is_not_repeatable`], [`Error::is_refused`]. [`Error::place`] is the place in the caller's source.
-//! A batch returns [`BatchError`], which tells the elements without a result.
+//! [`Error::is_not_repeatable`], [`Error::is_not_twice_differentiable`], [`Error::is_refused`].
+//! [`Error::place`] is the place in the caller's source. A batch returns [`BatchError`], which tells the elements without a result.
 //! [`Recorded::find_non_finite`] finds the operation that made a NaN or an infinity.
 //! The library does not panic by itself; a panic of the recorded function
 //! passes through and leaves the function usable. That no kernel can be made is

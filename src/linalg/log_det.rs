@@ -12,6 +12,21 @@ use crate::custom::Operation;
 use crate::trace::Var;
 
 /// The determinant of a matrix as logarithm and sign.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::linalg::{LogDet, Singular, log_det};
+/// use phigrad::{Tape, Var};
+///
+/// // The determinant itself.
+/// let f = Tape::record(|a: &[Var]| {
+///     let LogDet { ln_abs, sign } = log_det(a, 2)?;
+///     Ok::<_, Singular>(sign * ln_abs.exp())
+/// });
+/// assert!((f.eval(&[1.0, 2.0, 3.0, 4.0])?? + 2.0).abs() < 1e-14);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LogDet {
     /// The logarithm of the absolute value.

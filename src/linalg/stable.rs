@@ -4,7 +4,8 @@ use super::shape::nan;
 use crate::trace::Var;
 
 /// The Euclidean norm √(Σ xᵢ²), without overflow or underflow of the squares. Its derivative at the
-/// origin is taken as 0; it is 0 for an empty slice.
+/// origin is taken as 0; it is 0 for an empty slice. If an entry is infinite, the norm is ∞ and its
+/// gradient is 0.
 ///
 /// # Examples
 ///
@@ -18,6 +19,7 @@ use crate::trace::Var;
 ///     assert!((gradient[0] - 0.6).abs() < 1e-15 && (gradient[1] + 0.8).abs() < 1e-15);
 /// }
 /// assert_eq!(f.grad(&[0.0, 0.0])?, [0.0, 0.0]);
+/// assert_eq!(f.value_and_grad(&[1.0, f64::INFINITY])?, (f64::INFINITY, vec![0.0, 0.0]));
 /// # Ok::<(), phigrad::Error>(())
 /// ```
 #[track_caller]

@@ -101,11 +101,12 @@ pub enum MergeOutcome {
 #[non_exhaustive]
 pub enum MergeError {
     /// Two runs differ without a guard between them: the function reads state that is neither an
-    /// input nor constant.
+    /// input nor constant, or calls a recorded function whose number of outputs depends on a branch.
     #[error(
         "at {at} the function did something else than in an earlier run with the same comparisons: \
          it depends on state that is neither an input nor constant; pass that state as an input \
-         (Tape::record_with)"
+         (Tape::record_with); or the number of outputs of a recorded function that it calls depends \
+         on a branch there"
     )]
     Divergent {
         /// The place where the runs differ.

@@ -1,6 +1,7 @@
 //! Options: numerics, limits, the form of loops, and the time of compilation.
 
 use super::Tier;
+use crate::ssa::Folding;
 
 /// The promise of kernels about rounding, see
 /// [`TapeBuilder::numerics`](crate::TapeBuilder::numerics).
@@ -32,6 +33,16 @@ pub enum Numerics {
     /// tape adds up in the same order in all calls; with [`Numerics::Real`] it omits the marks
     /// of annotated functions in calls that are not merged.
     Exact,
+}
+
+impl Numerics {
+    /// The folding of constants in kernels.
+    pub(crate) fn folding(self) -> Folding {
+        match self {
+            Numerics::Exact => Folding::Exact,
+            Numerics::Real => Folding::Real,
+        }
+    }
 }
 
 /// The form of a loop in a kernel.
@@ -145,7 +156,8 @@ pub struct Limits {
     /// The largest size of the recorded paths of a function, in bytes; by default 256 mebibytes.
     /// Beyond it no path is added.
     pub profile_bytes: usize,
-    /// The largest number of input lengths that is recorded at the same time; by default 64. The
+    /// The largest number of lengths of inputs and outputs that is recorded at the same time; by
+    /// default 64. The
     /// tape serves calls with further lengths, until one of them is called so often that it takes
     /// the place of the least used.
     pub specialisations: usize,

@@ -77,18 +77,18 @@ pub(super) fn kernel_passes<'a>() -> [Pass<KernelState<'a>>; 6] {
         Pass {
             name: "reverse",
             applies: KernelState::has_gradient,
-            run: |_, state| state.primal.reverse(state.wanted(), state.folding()),
+            run: |_, state| state.primal.reverse(state.wanted(), state.options.numerics.folding()),
         },
         Pass {
-            name: "detach",
+            name: "attached",
             applies: |_| true,
-            run: |graph, state| without_attached(&graph, state.folding()),
+            run: |graph, state| without_attached(&graph, state.options.numerics.folding()),
         },
         Pass {
             name: "fold",
             // The builder has folded a gradient already.
             applies: |state| !state.has_gradient(),
-            run: |graph, state| simplify(&graph, state.folding()),
+            run: |graph, state| simplify(&graph, state.options.numerics.folding()),
         },
         Pass {
             name: "dead code",
@@ -184,13 +184,6 @@ impl<'a> KernelState<'a> {
         self.options.numerics == Numerics::Real
     }
 
-    fn folding(&self) -> Folding {
-        match self.options.numerics {
-            Numerics::Exact => Folding::Exact,
-            Numerics::Real => Folding::Real,
-        }
-    }
-
     fn wanted(&self) -> Wanted {
         match self.purpose {
             Purpose::ValueAndGradient => Wanted::GradientAndValue,
@@ -235,10 +228,7 @@ impl Rolled {
 
     /// The derivative along a direction.
     pub(crate) fn tangent(&self, options: &Options) -> Result<Rolled, Refusal> {
-        let folding = match options.numerics {
-            Numerics::Exact => Folding::Exact,
-            Numerics::Real => Folding::Real,
-        };
+        let folding = options.numerics.folding();
         let derivative = |graph: &Graph| -> Result<Graph, Refusal> {
             let graph = tangent(graph).ok_or(Refusal::Panicked)?;
             check("tangent", &graph);

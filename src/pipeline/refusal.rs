@@ -100,8 +100,9 @@ pub enum Refusal {
         /// The message of the operating system.
         reason: String,
     },
-    /// The function was called with more lengths of input than the limits allow.
-    #[error("more than {limit} lengths of input (Limits::specialisations)")]
+    /// The function was called with more lengths of inputs, or had outputs of more lengths, than the
+    /// limits allow.
+    #[error("more than {limit} lengths of inputs and outputs (Limits::specialisations)")]
     TooManyLengths {
         /// The limit.
         limit: usize,

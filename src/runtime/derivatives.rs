@@ -129,7 +129,8 @@ macro_rules! derivatives {
             ///
             /// # Errors
             ///
-            /// As for `jvp`.
+            /// As for `jvp`, and when the function calls an operation without second derivatives
+            /// ([`Error::is_not_twice_differentiable`]).
             ///
             /// # Examples
             ///
@@ -154,7 +155,7 @@ macro_rules! derivatives {
             ///
             /// # Errors
             ///
-            /// As for `jvp`, and when `product` and `x` differ in length.
+            /// As for `hvp`, and when `product` and `x` differ in length ([`Error::is_shape`]).
             ///
             /// # Examples
             ///
@@ -183,7 +184,7 @@ macro_rules! derivatives {
             ///
             /// # Errors
             ///
-            /// As for `jvp`.
+            /// As for `hvp`.
             ///
             /// # Examples
             ///
@@ -207,7 +208,7 @@ macro_rules! derivatives {
             ///
             /// # Errors
             ///
-            /// As for `jvp`, and when `hessian` has another length ([`Error::is_shape`]).
+            /// As for `hvp`, and when `hessian` has another length ([`Error::is_shape`]).
             ///
             /// # Examples
             ///

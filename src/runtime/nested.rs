@@ -207,9 +207,15 @@ impl<O: Output + 'static, F: Fn(&[Var]) -> O + Send + Sync + 'static> Recorded<F
     /// Calls the function inside another recorded function: one node of the outer recording.
     ///
     /// Its values and derivatives come from the kernels of this function, or from the tape, as in
-    /// other calls; the comparisons inside are no guards of the outer function.
+    /// other calls; the comparisons inside are no guards of the outer function. So if the number of
+    /// outputs depends on a branch in this function, no guard of the outer one tells its paths
+    /// apart: the tape serves the outer function
+    /// ([`MergeError::Divergent`](crate::report::MergeError::Divergent)).
+    ///
     /// An error of this function in a derivative makes that NaN. The function keeps about 200 bytes
-    /// for each number of inputs and shape of outputs of such calls.
+    /// for each number of inputs and shape of outputs of such calls. A
+    /// [`RecordedWith`](crate::RecordedWith) cannot be called like this: record a function whose
+    /// inputs are all active.
     ///
     /// # Errors
     ///

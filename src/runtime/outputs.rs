@@ -10,7 +10,7 @@ use crate::trace::Var;
 /// own.
 ///
 /// An error of the function is returned by the call, inside the library's `Result`; such a call is
-/// answered by the tape and not recorded.
+/// served by the tape and not recorded.
 ///
 /// # Examples
 ///
@@ -30,7 +30,7 @@ pub trait Output {
     type Outputs: Outputs;
     /// The error of the function.
     type Error;
-    /// The answer to a call that computes a `T`: `T` itself for a function that has no errors,
+    /// The result of a call that computes a `T`: `T` itself for a function that has no errors,
     /// otherwise `Result<T, Self::Error>`.
     type Of<T>;
 
@@ -41,7 +41,7 @@ pub trait Output {
     /// That of the function.
     fn into_outputs(self) -> Result<Self::Outputs, Self::Error>;
 
-    /// The answer with this result.
+    /// The result of a call with this outcome of the function.
     fn answer<T>(result: Result<T, Self::Error>) -> Self::Of<T>;
 }
 
@@ -117,7 +117,10 @@ pub trait Outputs {
     /// The same with `f64` in place of [`Var`].
     type Values;
 
-    /// The number of outputs, if that is known for the type: `write` writes so many.
+    /// The number of outputs, if that is known for the type. It must equal the number of numbers
+    /// that `write` writes: if it is 1 and `write` writes none or several, calls are an error
+    /// ([`Error::is_shape`](crate::Error::is_shape)). If it is `None`, the first call with each
+    /// length of input runs the function twice.
     const COUNT: Option<usize> = None;
 
     /// Writes the numbers in order, and the lengths of vectors.

@@ -35,7 +35,9 @@ impl Tape {
     ///
     /// `f` returns a `Var`, an array, vector or tuple of outputs, or a `Result` of these: see
     /// [`Outputs`](crate::Outputs) and [`Output`]. A function of one output has a gradient and a
-    /// Hessian; all have a Jacobian and products with it.
+    /// Hessian; all have a Jacobian and products with it. Where the type does not tell the number of
+    /// outputs, as that of a vector does not, the first call with each length of input runs `f`
+    /// twice.
     ///
     /// Inputs may be of any length, each length is recorded on its own; an empty
     /// input has an empty gradient. Numbers that are not finite are passed to
@@ -67,7 +69,8 @@ impl Tape {
 
     /// Records a function that writes its `outputs` outputs into a slice, which is zero before.
     ///
-    /// Everything else is as for [`Tape::record`] with a function that returns a vector.
+    /// Everything else is as for [`Tape::record`] with a function that returns a vector: the first
+    /// call with each length of input runs `f` twice.
     ///
     /// # Examples
     ///

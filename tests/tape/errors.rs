@@ -288,7 +288,7 @@ fn every_refusal_has_its_message() {
             Refusal::Thread { reason: reason() },
             "no thread could be started to compile on: the reason",
         ),
-        (Refusal::TooManyLengths { limit: 7 }, "more than 7 lengths of input"),
+        (Refusal::TooManyLengths { limit: 7 }, "more than 7 lengths of inputs and outputs"),
         (Refusal::TooDense { limit: 7 }, "sparsity pattern of all paths has more than 7 entries"),
     ];
     for (refusal, part) in refusals {
