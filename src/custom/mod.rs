@@ -260,7 +260,13 @@ impl<T: Operation> AnyOperation for T {
         Operation::is_twice_differentiable(self)
     }
 
-    fn vjp_tangent(&self, Evaluation { x, y, saved }: Evaluation<'_>, w: &[f64], v: &[f64], out: &mut [f64]) {
+    fn vjp_tangent(
+        &self,
+        Evaluation { x, y, saved }: Evaluation<'_>,
+        w: &[f64],
+        v: &[f64],
+        out: &mut [f64],
+    ) {
         Operation::vjp_tangent(self, x, y, saved, (w, v), out);
     }
 

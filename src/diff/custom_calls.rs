@@ -51,7 +51,8 @@ impl Reverse<'_> {
     /// Propagates the adjoints of the outputs of `call`, a call of a custom operation, to its
     /// operands.
     pub(super) fn propagate_call(&mut self, call: Node) {
-        let Some(CustomRoutine { custom, function }) = self.graph.custom_routine(call).cloned() else {
+        let Some(CustomRoutine { custom, function }) = self.graph.custom_routine(call).cloned()
+        else {
             return;
         };
         let outputs = custom.outputs();
@@ -81,8 +82,18 @@ impl Reverse<'_> {
                 let by_direction = [point, &weights].concat();
                 let by_inputs = [point, &weights, direction].concat();
                 let directions = operands.len() - inputs;
-                self.add_product(&custom, CustomFunction::Vjp, by_direction, &operands[directions..]);
-                self.add_product(&custom, CustomFunction::VjpTangent, by_inputs, &operands[..inputs]);
+                self.add_product(
+                    &custom,
+                    CustomFunction::Vjp,
+                    by_direction,
+                    &operands[directions..],
+                );
+                self.add_product(
+                    &custom,
+                    CustomFunction::VjpTangent,
+                    by_inputs,
+                    &operands[..inputs],
+                );
             }
             CustomFunction::Vjp | CustomFunction::VjpTangent => {}
         }
@@ -90,7 +101,13 @@ impl Reverse<'_> {
 
     /// Calls a function of `custom`, and adds the results to the adjoints of `operands`, the last one
     /// first, as the tape does.
-    fn add_product(&mut self, custom: &Custom, function: CustomFunction, args: Vec<Node>, operands: &[Node]) {
+    fn add_product(
+        &mut self,
+        custom: &Custom,
+        function: CustomFunction,
+        args: Vec<Node>,
+        operands: &[Node],
+    ) {
         let routine = CustomRoutine { custom: custom.clone(), function };
         let product = self.builder.call(&Arc::new(Routine::Custom(routine)), args);
         self.builder.guard(product, true);

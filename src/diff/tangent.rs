@@ -66,8 +66,9 @@ pub fn tangent(graph: &Graph) -> Option<Graph> {
 /// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn tangents(graph: &Graph, directions: Directions) -> Option<Graph> {
-    let is_outputs =
-        |call: &CallData| call.routine.custom().is_some_and(|custom| custom.function == CustomFunction::Eval);
+    let is_outputs = |call: &CallData| {
+        call.routine.custom().is_some_and(|custom| custom.function == CustomFunction::Eval)
+    };
     if !graph.calls.values().all(is_outputs) {
         return None;
     }

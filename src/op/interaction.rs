@@ -56,8 +56,9 @@ impl Algebra for Dependences {
 
     fn apply<const N: usize>(&mut self, op: Op, args: [u8; N]) -> u8 {
         let differentiable = differentiable(op);
-        let of_operand =
-            |(operand, &arg): (usize, &u8)| if differentiable >> operand & 1 != 0 { arg } else { 0 };
+        let of_operand = |(operand, &arg): (usize, &u8)| {
+            if differentiable >> operand & 1 != 0 { arg } else { 0 }
+        };
         args.iter().enumerate().map(of_operand).fold(0, |all, one| all | one)
     }
 }

@@ -651,7 +651,10 @@ pub(super) fn find<'a>(
 }
 
 /// The position of the specialisation for `key`, or that of a new one.
-fn position(specialisations: &[Arc<Specialisation>], key: SpecialisationKey<'_>) -> Result<usize, usize> {
+fn position(
+    specialisations: &[Arc<Specialisation>],
+    key: SpecialisationKey<'_>,
+) -> Result<usize, usize> {
     specialisations.binary_search_by(|one| {
         let lengths = (one.active, one.inactive).cmp(&key.lengths());
         lengths.then_with(|| one.outputs.as_ref().cmp(&key.outputs))

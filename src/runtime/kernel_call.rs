@@ -3,9 +3,9 @@
 use core::cell::Cell;
 use std::time::{Duration, Instant};
 
+use super::batch::BatchBuffers;
 use super::function::Request;
 use super::installed::{Dispatch, Installed};
-use super::batch::BatchBuffers;
 use super::profile::{ExitReason, KernelExit};
 use super::specialisation::Specialisation;
 use crate::diff::Directions;

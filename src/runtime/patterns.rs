@@ -12,7 +12,7 @@ use hashbrown::HashSet;
 use super::error::{Error, Kind};
 use crate::pipeline::{Purpose, Refusal};
 use crate::sparse::{
-    Compression, MAX_STEPS, Pattern, Products, TooDense, MatrixKind, pattern_of_graph,
+    Compression, MAX_STEPS, MatrixKind, Pattern, Products, TooDense, pattern_of_graph,
     pattern_of_trace, structure_hash,
 };
 use crate::ssa::Graph;
@@ -110,7 +110,10 @@ impl KnownPattern {
 }
 
 /// The products for the pattern of `trace` alone.
-pub(super) fn of_single_run(trace: &Trace<'_>, kind: MatrixKind) -> Result<Arc<Compression>, Error> {
+pub(super) fn of_single_run(
+    trace: &Trace<'_>,
+    kind: MatrixKind,
+) -> Result<Arc<Compression>, Error> {
     let pattern = pattern_of_trace(trace, kind).map_err(too_dense)?;
     Ok(Arc::new(Compression::new(pattern, kind, None)))
 }

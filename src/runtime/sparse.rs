@@ -11,7 +11,7 @@ use super::patterns::{KnownPattern, of_single_run};
 use super::recorded::{Recorded, RecordedWith};
 use super::vector::{CallResult, is_scalar};
 use crate::pipeline::Purpose;
-use crate::sparse::{Compression, Products, SparseMatrix, MatrixKind};
+use crate::sparse::{Compression, MatrixKind, Products, SparseMatrix};
 use crate::trace::{
     Adjoints, Operand, Tangents, Trace, Var, push_forward, sweep_from_sum, sweep_tangents,
 };

@@ -59,7 +59,11 @@ pub(super) struct ServedCalls {
 impl Specialisation {
     /// For this length of input and shape of outputs; `profile_bytes` counts the bytes of all recorded paths of the
     /// function.
-    pub(super) fn new(key: SpecialisationKey<'_>, hotness: Hotness, profile_bytes: Arc<AtomicUsize>) -> Self {
+    pub(super) fn new(
+        key: SpecialisationKey<'_>,
+        hotness: Hotness,
+        profile_bytes: Arc<AtomicUsize>,
+    ) -> Self {
         let ((active, inactive), outputs) = (key.lengths(), key.outputs.cloned());
         let weights = outputs.as_ref().map_or(0, |outputs| outputs.count);
         let first = outputs.as_ref().map(|outputs| MatrixKind::Jacobian { outputs: outputs.count });

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::colouring::Colouring;
-use super::pattern::Pattern;
 use super::kind::MatrixKind;
+use super::pattern::Pattern;
 
 /// The kind of products with a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,8 @@ impl Compression {
                 None => {
                     debug_assert!(false, "the colouring is no star colouring");
                     let colouring = Colouring::distinct(pattern.columns);
-                    let sources = entry_sources(&pattern, |row, column| (colouring.colours[column], row));
+                    let sources =
+                        entry_sources(&pattern, |row, column| (colouring.colours[column], row));
                     Compression::of_sources(pattern, products, colouring, &sources)
                 }
             };
@@ -78,8 +79,12 @@ impl Compression {
             }
         };
         let sources = match products {
-            Products::Columns => entry_sources(&pattern, |row, column| (colouring.colours[column], row)),
-            Products::Rows => entry_sources(&pattern, |row, column| (colouring.colours[row], column)),
+            Products::Columns => {
+                entry_sources(&pattern, |row, column| (colouring.colours[column], row))
+            }
+            Products::Rows => {
+                entry_sources(&pattern, |row, column| (colouring.colours[row], column))
+            }
         };
         Compression::of_sources(pattern, products, colouring, &sources)
     }
@@ -133,7 +138,10 @@ impl Compression {
 /// The product that gives each entry, and its place there, by `source` of its row and column.
 /// Columns of one colour have no row in common, so an entry is in the product with its column, at
 /// its row; and the same of rows.
-fn entry_sources(pattern: &Pattern, source: impl Fn(usize, usize) -> (u32, usize)) -> Vec<(u32, usize)> {
+fn entry_sources(
+    pattern: &Pattern,
+    source: impl Fn(usize, usize) -> (u32, usize),
+) -> Vec<(u32, usize)> {
     let rows = (0..pattern.rows()).map(|row| (row, pattern.row(row)));
     rows.flat_map(|(row, columns)| columns.iter().map(move |&column| (row, column)))
         .map(|(row, column)| source(row, column))
@@ -235,8 +243,11 @@ mod tests {
                 pattern.push_row((0..columns).filter(|&column| row[column] != 0.0));
             }
             let expected: Vec<f64> = matrix.iter().copied().filter(|&entry| entry != 0.0).collect();
-            let kind =
-                if is_square { MatrixKind::Hessian } else { MatrixKind::Jacobian { outputs: rows } };
+            let kind = if is_square {
+                MatrixKind::Hessian
+            } else {
+                MatrixKind::Jacobian { outputs: rows }
+            };
             for products in [None, Some(Products::Rows), Some(Products::Columns)] {
                 let compression = Compression::new(pattern.clone(), kind, products);
                 assert_eq!(recover(&compression, &matrix, columns), expected, "{matrix:?}");

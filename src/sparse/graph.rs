@@ -9,8 +9,8 @@
 use hashbrown::HashMap;
 
 use super::dependences::{Dependences, MAX_ENTRIES, NONE, TooDense, Value};
-use super::pattern::Pattern;
 use super::kind::MatrixKind;
+use super::pattern::Pattern;
 use crate::entity::PrimaryMap;
 use crate::op::{MAX_ARITY, Op, eval};
 use crate::ssa::{

@@ -1,8 +1,8 @@
 //! Patterns from the tape: of one run, in time linear in its events.
 
 use super::dependences::{Dependences, NONE, TooDense, Value, mixed};
-use super::pattern::Pattern;
 use super::kind::MatrixKind;
+use super::pattern::Pattern;
 use crate::op::MAX_ARITY;
 use crate::trace::{Operand, Role, Trace};
 

@@ -20,7 +20,10 @@ pub(crate) struct InvariantSplit {
 /// The parts of `graph` if `is_invariant` tells the inputs that are the same in all runs. `None` if no
 /// step before the first branch depends on these alone. Steps in regions stay in the rest, and so do
 /// custom operations.
-pub(crate) fn split_invariant(graph: &Graph, is_invariant: impl Fn(u32) -> bool) -> Option<InvariantSplit> {
+pub(crate) fn split_invariant(
+    graph: &Graph,
+    is_invariant: impl Fn(u32) -> bool,
+) -> Option<InvariantSplit> {
     let (inputs, root) = (graph.active + graph.inactive, graph.root());
     let mut invariant = Graph::new(graph.active, graph.inactive);
     let mut copies: PrimaryMap<Node, Option<Node>> = PrimaryMap::filled(None, graph.nodes.len());
@@ -75,7 +78,10 @@ pub(crate) fn split_invariant(graph: &Graph, is_invariant: impl Fn(u32) -> bool)
 }
 
 /// The nodes that a step outside of the invariant part, an end or an array uses.
-fn used_by_rest(graph: &Graph, is_in_invariant_part: impl Fn(Node) -> bool) -> PrimaryMap<Node, bool> {
+fn used_by_rest(
+    graph: &Graph,
+    is_in_invariant_part: impl Fn(Node) -> bool,
+) -> PrimaryMap<Node, bool> {
     let mut is_used = PrimaryMap::filled(false, graph.nodes.len());
     for node in graph.nodes.keys().filter(|&node| !is_in_invariant_part(node)) {
         graph.operands(node).iter().for_each(|&operand| is_used[operand] = true);
@@ -113,7 +119,8 @@ mod tests {
                     v5 = sin v4\n  v6 = add v5 v3\n  v7 = mul v0 v6\n  v8 = gt v5 v3\n  \
                     branch v8 b1 b2\nb1:\n  return v7\nb2:\n  v9 = mul v7 v4\n  return v9\n";
         let graph = parse(text).unwrap();
-        let InvariantSplit { invariant, rest } = split_invariant(&graph, |input| input > 0).unwrap();
+        let InvariantSplit { invariant, rest } =
+            split_invariant(&graph, |input| input > 0).unwrap();
         assert_eq!((verify(&invariant), verify(&rest)), (Ok(()), Ok(())));
         assert_eq!((rest.active, rest.inactive), (1, 5));
         for point in [[0.5, 1.0, 2.0], [-3.0, 0.25, 9.0]] {

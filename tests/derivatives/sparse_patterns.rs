@@ -8,7 +8,7 @@ use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, directional, reverse};
 use phigrad::internals::loops::{RerollLimits, reroll};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
-use phigrad::internals::sparse::{Pattern, MatrixKind, pattern_of_graph, pattern_of_trace};
+use phigrad::internals::sparse::{MatrixKind, Pattern, pattern_of_graph, pattern_of_trace};
 use phigrad::internals::ssa::{Folding, Graph, parse};
 use phigrad::internals::trace::{Inputs, Tracer};
 

@@ -157,7 +157,8 @@ impl Ends {
             let rate = x * y * (high_rate - low_rate) / (1.0 + y * high_rate + x * low_rate);
             (-derivative * s - n * y.mul_add(high, x * low).ln_1p(), -derivative - n * rate)
         };
-        let near = 80.0 / (derivative.max(0.0) + (derivative * derivative + 80.0 * n * x * y).sqrt());
+        let near =
+            80.0 / (derivative.max(0.0) + (derivative * derivative + 80.0 * n * x * y).sqrt());
         integral(near, exponent, |_| 1.0)
     }
 }

@@ -139,7 +139,8 @@ impl Core {
         let range = range.start..range.end.min(range.start + most);
         let (call, last) = (before + range.len() as u64, range.end - 1);
         let repetition = audit.includes(call).then(|| {
-            let repetition = Repetition::new(call, elements.purpose.into(), elements.gradient(last));
+            let repetition =
+                Repetition::new(call, elements.purpose.into(), elements.gradient(last));
             (repetition, elements.value(last))
         });
         let (served, exit) = run_elements(installed, elements, range.clone());
