@@ -43,9 +43,9 @@
 //! Calls return [`Error`], which is opaque and has predicates:
 //! [`Error::is_shape`], [`Error::is_foreign_var`], [`Error::is_too_long`],
 //! [`Error::is_not_repeatable`], [`Error::is_not_twice_differentiable`], [`Error::is_refused`].
-//! [`Error::place`] is the place in the caller's source. A batch returns [`BatchError`], which tells the elements without a result.
-//! [`Recorded::find_non_finite`] finds the operation that made a NaN or an infinity.
-//! The library does not panic by itself; a panic of the recorded function
+//! [`Error::place`] is the place in the caller's source. A batch returns [`BatchError`], which
+//! tells the elements without a result. [`Recorded::find_non_finite`] finds the operation that made
+//! a NaN or an infinity. The library does not panic by itself; a panic of the recorded function
 //! passes through and leaves the function usable. That no kernel can be made is
 //! not an error of a call (the tape serves) but of [`Recorded::compile`], and a
 //! [`Refusal`] in the report.
@@ -193,9 +193,9 @@ pub use phigrad_macros::Carry;
 /// your own. In a generic function a type parameter needs the bound (`T: Carry`,
 /// or a trait of yours with `Carry` as supertrait).
 ///
-/// A local `bool`, integer or `enum` without fields is handed over as a traced number if each use of
-/// it can be rewritten; see [control flow](guide::control_flow). Other plain values are static state:
-/// paths join where it is equal.
+/// A local `bool`, integer or `enum` without fields is handed over as a traced number if each use
+/// of it can be rewritten; see [control flow](guide::control_flow). Other plain values are static
+/// state: paths join where it is equal.
 ///
 /// A variable whose type does not implement it is opaque: paths are not merged
 /// while it is in use. The same holds for a variable that cannot be accessed, such

@@ -1,9 +1,9 @@
 //! Uniform variables: tracked ones whose value at a loop head depends on the iteration alone, as
 //! that of a loop counter.
 //!
-//! While the value of such a variable is known on the path it is static state of the head: operations
-//! on it are not in the trace, and it may index arrays. A mistake here costs paths, never
-//! correctness.
+//! While the value of such a variable is known on the path it is static state of the head:
+//! operations on it are not in the trace, and it may index arrays. A mistake here costs paths,
+//! never correctness.
 
 use crate::log::{Branch, JumpTarget, Kind, Log, Point, Role, Variable};
 
@@ -80,8 +80,8 @@ impl Log {
             })
     }
 
-    /// Tests whether `branch` runs a number of times in each iteration of loop `number` that depends
-    /// on the iteration alone.
+    /// Tests whether `branch` runs a number of times in each iteration of loop `number` that
+    /// depends on the iteration alone.
     fn runs_always(&self, number: usize, mut branch: Branch, depth: usize) -> bool {
         let text = &self.loop_texts[number];
         while branch != text.body && branch != text.scope {

@@ -1,4 +1,5 @@
-//! User-defined operations: functions of several numbers with derivatives by hand, which the tape, the interpreter and kernels call.
+//! User-defined operations: functions of several numbers with derivatives by hand, which the tape,
+//! the interpreter and kernels call.
 
 use core::cell::Cell;
 use core::fmt;
@@ -12,8 +13,8 @@ use std::sync::Arc;
 /// numbers of inputs, outputs and saved values. The methods must depend on their arguments alone: a
 /// kernel calls them again instead of the recorded function. They may run on any thread. All slices
 /// for results are zero at first.
-/// [`GradientCheck::operation`](crate::check::GradientCheck::operation) compares the derivatives with
-/// differences.
+/// [`GradientCheck::operation`](crate::check::GradientCheck::operation) compares the derivatives
+/// with differences.
 ///
 /// # Examples
 ///
@@ -393,8 +394,8 @@ pub enum CustomFunction {
     VjpTangent,
 }
 
-/// A function of a custom operation, which graphs call as a routine. An evaluation is inputs, outputs
-/// and saved values, in this order.
+/// A function of a custom operation, which graphs call as a routine. An evaluation is inputs,
+/// outputs and saved values, in this order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CustomRoutine {
     /// The operation.

@@ -99,8 +99,8 @@ impl Reverse<'_> {
         }
     }
 
-    /// Calls a function of `custom`, and adds the results to the adjoints of `operands`, the last one
-    /// first, as the tape does.
+    /// Calls a function of `custom`, and adds the results to the adjoints of `operands`, the last
+    /// one first, as the tape does.
     fn add_product(
         &mut self,
         custom: &Custom,

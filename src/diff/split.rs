@@ -82,7 +82,8 @@ pub(super) fn split(graph: &Graph, nest: &Nest, region: Region) -> Option<(Graph
     let begin = new.push_apply(root, Op::Mul, &[strip, length], None);
     new.blocks[root].items.push(Item::Region(region));
 
-    // At the head of the body: the original iteration number, and the condition for another iteration of the strip.
+    // At the head of the body: the original iteration number, and the condition for another
+    // iteration of the strip.
     let old_number = graph.nodes.iter().find(|(_, data)| data.def == Def::Iteration(region));
     let within = new.push_iteration(region);
     let mut begins: Vec<Item> = Vec::new();

@@ -114,7 +114,8 @@ struct Tangents<'a> {
     arrays: HashMap<(Array, usize), Option<Array>>,
     /// The steps to insert after a node.
     after: HashMap<Node, Vec<Item>>,
-    /// For each call of a custom operation, and each direction, that of its Jacobian-vector product.
+    /// For each call of a custom operation, and each direction, that of its Jacobian-vector
+    /// product.
     derivatives: HashMap<(Node, usize), Node>,
 }
 

@@ -19,8 +19,8 @@ pub enum Numbering {
 }
 
 /// The absolute value up to which each integer is its own number. Beyond it the largest and the
-/// smallest value of a type, which often stand for "none", have numbers of their own, and all others
-/// of one sign have the same.
+/// smallest value of a type, which often stand for "none", have numbers of their own, and all
+/// others of one sign have the same.
 const EXACT: i128 = 1 << 53;
 const EXTREME: i128 = 1 << 60;
 const OTHER: i128 = 1 << 59;

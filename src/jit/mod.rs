@@ -227,7 +227,8 @@ impl Schedule<'_> {
 
     /// As [`Schedule::compile`], for two elements at once: each buffer of the kernel has two
     /// numbers for each entry, those of the elements. The kernel has a side exit, too, if the
-    /// elements take different paths. `None` if the graph calls routines, which are for one element.
+    /// elements take different paths. `None` if the graph calls routines, which are for one
+    /// element.
     ///
     /// # Errors
     ///

@@ -28,8 +28,8 @@ pub struct NotPositiveDefinite;
 ///
 /// # Errors
 ///
-/// [`NotPositiveDefinite`] if a pivot is not positive. If `a` does not have n² entries, the recording
-/// fails ([`Error::is_shape`](crate::Error::is_shape)); the results are NaN.
+/// [`NotPositiveDefinite`] if a pivot is not positive. If `a` does not have n² entries, the
+/// recording fails ([`Error::is_shape`](crate::Error::is_shape)); the results are NaN.
 ///
 /// # Examples
 ///

@@ -1,7 +1,7 @@
 //! Solutions of linear systems with the Cholesky factor of their matrix.
 //!
-//! With x = (LLᵀ)⁻¹b, λ = (LLᵀ)⁻¹w, u = Lᵀx and z = Lᵀλ, the adjoint of b is λ, and that of L is the
-//! lower triangle of -(λuᵀ + xzᵀ).
+//! With x = (LLᵀ)⁻¹b, λ = (LLᵀ)⁻¹w, u = Lᵀx and z = Lᵀλ, the adjoint of b is λ, and that of L is
+//! the lower triangle of -(λuᵀ + xzᵀ).
 
 use core::convert::Infallible;
 
@@ -15,8 +15,8 @@ use crate::custom::Operation;
 use crate::trace::Var;
 
 /// The solution X of LLᵀX = B for the factor `l` of [`cholesky`](super::cholesky), an n x n matrix
-/// of which the lower triangle is read. `b` is a row-major matrix of n rows, or a vector; the result
-/// is of the same shape.
+/// of which the lower triangle is read. `b` is a row-major matrix of n rows, or a vector; the
+/// result is of the same shape.
 ///
 /// # Errors
 ///

@@ -20,8 +20,9 @@ use crate::trace::Var;
 /// They are a function of the lower triangle of `a`, entries above the diagonal are ignored. So a
 /// derivative by an entry below the diagonal counts for both that are equal in a symmetric matrix.
 ///
-/// Where eigenvalues are equal, their derivatives are those for one choice of eigenvectors; sums over
-/// all of them, as a trace, have the right derivative. Derivatives of the second order are NaN there.
+/// Where eigenvalues are equal, their derivatives are those for one choice of eigenvectors; sums
+/// over all of them, as a trace, have the right derivative. Derivatives of the second order are NaN
+/// there.
 ///
 /// The results are NaN if an entry is not finite or the iteration does not converge.
 ///

@@ -11,7 +11,8 @@ use super::table::Table;
 use crate::custom::Operation;
 use crate::trace::Var;
 
-/// The inverse of an n x n matrix, by an LU factorisation with partial pivoting, in row-major order.
+/// The inverse of an n x n matrix, by an LU factorisation with partial pivoting, in row-major
+/// order.
 ///
 /// To multiply with an inverse, [`solve`](super::solve) is faster and more accurate.
 ///

@@ -35,8 +35,9 @@ pub struct LogDet {
     pub sign: Var,
 }
 
-/// The determinant of an n x n matrix, as the logarithm of its absolute value and its sign, by an LU
-/// factorisation with partial pivoting. There is one path for every order of pivots and both signs.
+/// The determinant of an n x n matrix, as the logarithm of its absolute value and its sign, by an
+/// LU factorisation with partial pivoting. There is one path for every order of pivots and both
+/// signs.
 ///
 /// # Errors
 ///

@@ -14,7 +14,8 @@ use crate::trace::Var;
 /// and results of an operation, a few for each hundred multiplications, cost less.
 const MAX_PRIMITIVES: usize = 256;
 
-/// The product A·B of two row-major matrices of these shapes, `[rows, columns]`, in row-major order.
+/// The product A·B of two row-major matrices of these shapes, `[rows, columns]`, in row-major
+/// order.
 ///
 /// # Errors
 ///

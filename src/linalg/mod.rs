@@ -31,8 +31,8 @@ The feature `linalg` adds `solve`, `log_det`, `inverse` and `symmetric_eigenvalu
 //!
 //! A slice of a wrong length fails the recording ([`Error::is_shape`](crate::Error::is_shape)), and
 //! the results are NaN, as they are outside of a recorded function. A matrix without a result is an
-//! error of the function that is returned to the caller, also if a kernel has called the operation. NaN in the
-//! inputs is no error: results are NaN.
+//! error of the function that is returned to the caller, also if a kernel has called the operation.
+//! NaN in the inputs is no error: results are NaN.
 //!
 //! # Memory
 //!

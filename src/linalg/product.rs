@@ -45,8 +45,8 @@ pub(super) fn add_product(a: Operand<'_>, b: Operand<'_>, c: &mut [f64]) {
 fn add_row_major([a, b]: [&[f64]; 2], [rows, inner, columns]: [usize; 3], c: &mut [f64]) {
     use nalgebra::{DMatrixView, DMatrixViewMut};
 
-    // nalgebra's matrices are column-major, so this is Cᵀ + BᵀAᵀ. The views have no row stride: with
-    // one, nalgebra 0.34 reads out of bounds.
+    // nalgebra's matrices are column-major, so this is Cᵀ + BᵀAᵀ. The views have no row stride:
+    // with one, nalgebra 0.34 reads out of bounds.
     let (a, b) =
         (DMatrixView::from_slice(a, inner, rows), DMatrixView::from_slice(b, columns, inner));
     DMatrixViewMut::from_slice(c, columns, rows).gemm(1.0, &b, &a, 1.0);

@@ -12,8 +12,8 @@ use super::triangular::dot;
 use crate::custom::Operation;
 use crate::trace::Var;
 
-/// The solution X of AX = B for an n x n matrix A, by an LU factorisation with partial pivoting. `b`
-/// is a row-major matrix of n rows, or a vector; the result is of the same shape.
+/// The solution X of AX = B for an n x n matrix A, by an LU factorisation with partial pivoting.
+/// `b` is a row-major matrix of n rows, or a vector; the result is of the same shape.
 ///
 /// There is one path for every order of pivots. A kernel calls the same factorisation, and its
 /// derivatives use the factors.

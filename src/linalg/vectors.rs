@@ -76,8 +76,8 @@ pub fn axpy(alpha: impl Into<Var>, x: &[Var], y: &[Var]) -> Vec<Var> {
 ///
 /// # Errors
 ///
-/// If `a` does not have `rows * columns` entries or `x` does not have `columns`, the recording fails
-/// ([`Error::is_shape`](crate::Error::is_shape)); the results are NaN.
+/// If `a` does not have `rows * columns` entries or `x` does not have `columns`, the recording
+/// fails ([`Error::is_shape`](crate::Error::is_shape)); the results are NaN.
 ///
 /// # Examples
 ///

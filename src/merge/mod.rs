@@ -11,14 +11,16 @@
 //! Algorithm:
 //!
 //! 1. `walk` goes along a trace, compares it with the tree and appends what is new; `insert`
-//!    commits or rolls back. A walk begins the transaction at the first unknown step. Two traces share nodes up to the first guard with different
-//!    outcomes, where the tree branches. Paths join where a region ends (`joins`), if the static
-//!    state is equal there: this is polyvariant partial evaluation (Jones, Gomard and Sestoft).
+//!    commits or rolls back. A walk begins the transaction at the first unknown step. Two traces
+//!    share nodes up to the first guard with different outcomes, where the tree branches. Paths
+//!    join where a region ends (`joins`), if the static state is equal there: this is polyvariant
+//!    partial evaluation (Jones, Gomard and Sestoft).
 //! 2. `walk_loops` appends repetition as one step, `loop_match` compares such a step with a trace,
 //!    `loop_splitting` peels iterations that differ.
 //! 3. `live_in` notes the live-in values of instances. Instances of one region with equal static
 //!    state share their paths (`sharing_groups`, `sharing_plan`, `path_sharing`; `jumps` for
-//!    exits, `specialisation` for constants), when a trace has an unknown path or the graph is asked for.
+//!    exits, `specialisation` for constants), when a trace has an unknown path or the graph is
+//!    asked for.
 //! 4. `emit` and `emit_loops` make the graph. It is faithful: each event is one node, in order,
 //!    nothing folded or shared.
 //!
@@ -101,7 +103,8 @@ pub enum MergeOutcome {
 #[non_exhaustive]
 pub enum MergeError {
     /// Two runs differ without a guard between them: the function reads state that is neither an
-    /// input nor constant, or calls a recorded function whose number of outputs depends on a branch.
+    /// input nor constant, or calls a recorded function whose number of outputs depends on a
+    /// branch.
     #[error(
         "at {at} the function did something else than in an earlier run with the same comparisons: \
          it depends on state that is neither an input nor constant; pass that state as an input \

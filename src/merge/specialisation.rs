@@ -34,8 +34,8 @@ pub(super) fn folds(tree: &Tree, from: Instance, to: Instance) -> bool {
     pairs.any(|(&a, &b)| !tree.is_constant(a) && tree.is_constant(b))
 }
 
-/// The constants of `specialisation` at the positions that are constants in `general`; `None` if `general`
-/// has others, or as many.
+/// The constants of `specialisation` at the positions that are constants in `general`; `None` if
+/// `general` has others, or as many.
 pub(super) fn generalised(
     specialisation: &[Option<Value>],
     general: &[Option<Value>],

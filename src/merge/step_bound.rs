@@ -1,5 +1,5 @@
-//! The number of steps on all paths, which is limited. Counting them visits the whole tree; so a bound
-//! is kept, and they are counted only where it exceeds the limit.
+//! The number of steps on all paths, which is limited. Counting them visits the whole tree; so a
+//! bound is kept, and they are counted only where it exceeds the limit.
 
 use super::tree::{BasicBlock, End, Instance, Tree};
 use super::work;

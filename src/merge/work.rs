@@ -1,5 +1,5 @@
-//! The work of merging, in comparisons of two steps of the tree. Each takes about the time in which the
-//! tape records and sweeps an event.
+//! The work of merging, in comparisons of two steps of the tree. Each takes about the time in which
+//! the tape records and sweeps an event.
 
 /// Comparing an event with the tree.
 pub(super) const COMPARE_EVENT: u64 = 4;

@@ -12,8 +12,9 @@ pub const MAX_MAGNITUDE: f64 = power_of_two(500);
 /// The largest error bound relative to the result: 2 to 4 ulp.
 pub const RELATIVE_BOUND: f64 = power_of_two(-51);
 /// The largest error bound relative to the effect of a relative change of the input, for results
-/// that have cancelled: 2.6e-23. A tape in working precision is no better: for descent with momentum
-/// that has converged in 300 steps it returns -2.8e-31 as the derivative by the learning rate.
+/// that have cancelled: 2.6e-23. A tape in working precision is no better: for descent with
+/// momentum that has converged in 300 steps it returns -2.8e-31 as the derivative by the learning
+/// rate.
 pub const EFFECT_BOUND: f64 = power_of_two(-75);
 /// The largest magnitude plus error bound of a result that counts as zero. It exceeds the underflow
 /// of many operations near the smallest normal number, 2.2e-308.

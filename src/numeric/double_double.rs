@@ -101,8 +101,8 @@ impl Bounded {
         Bounded { hi, lo, bound, size: hi.abs() + bound }
     }
 
-    /// The rounded result `value` of an operation. The bound is an ulp, so that its amplification by
-    /// powers is bounded as well. The errors of the operands, which the tape has too, are not
+    /// The rounded result `value` of an operation. The bound is an ulp, so that its amplification
+    /// by powers is bounded as well. The errors of the operands, which the tape has too, are not
     /// included.
     #[inline(always)]
     pub fn rounded(value: f64) -> Bounded {

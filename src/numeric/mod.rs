@@ -22,9 +22,9 @@
 //! - `moments`: the coefficients of these polynomials from data in a call
 //! - `text`: the text form
 //!
-//! Kernels and the interpreter call [`Routine::run`] with the live-ins of a loop, or the arguments of a
-//! custom operation. Routines of closed forms do not allocate. `run_inlined` is for callers that are compiled with hardware FMA; without, the results
-//! are the same, but `mul_add` is slow.
+//! Kernels and the interpreter call [`Routine::run`] with the live-ins of a loop, or the arguments
+//! of a custom operation. Routines of closed forms do not allocate. `run_inlined` is for callers
+//! that are compiled with hardware FMA; without, the results are the same, but `mul_add` is slow.
 
 pub mod acceptance;
 mod affine_power;
@@ -51,8 +51,8 @@ pub use program::{
 };
 pub use text::TextError;
 
-/// A routine: it evaluates the closed form of a loop, with partial derivatives, or is a function of a
-/// custom operation.
+/// A routine: it evaluates the closed form of a loop, with partial derivatives, or is a function of
+/// a custom operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Routine {
     /// The state of an affine recurrence.

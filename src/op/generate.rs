@@ -98,8 +98,8 @@ macro_rules! primitives {
         }
 
         /// The contribution of `op`, computed as `y` from the operands `x` and with the
-        /// adjoint `g`, to the adjoint of its operand number `operand`; `None` when the derivative is zero
-        /// everywhere.
+        /// adjoint `g`, to the adjoint of its operand number `operand`; `None` when the derivative
+        /// is zero everywhere.
         ///
         /// # Examples
         ///

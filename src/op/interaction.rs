@@ -44,7 +44,8 @@ fn differentiable(op: Op) -> u8 {
     (0..op.arity()).filter(has_partial).map(|operand| 1 << operand).sum()
 }
 
-/// The algebra of dependences: for each value the operands, and the result, whose change changes it.
+/// The algebra of dependences: for each value the operands, and the result, whose change changes
+/// it.
 struct Dependences;
 
 impl Algebra for Dependences {

@@ -92,7 +92,8 @@ primitives! {
     Powi "powi" {
         meaning: powi(a, b as i32);
         latency: 30; lowering: Instructions;
-        // Negative exponents exclude 0 as the base. Whether there is a pole depends on the exponent.
+        // Negative exponents exclude 0 as the base. Whether there is a pole depends on the
+        // exponent.
         a: NonZero, Smooth, rule(power_by_base(k, Op::Powi, [a, b], g));
         b: Integer, Smooth, none;
     }

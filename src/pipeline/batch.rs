@@ -1,5 +1,6 @@
 //! Code for batches: two elements at once, one in each lane, and a kernel of its own for the work
-//! that is the same for all elements. It is made from the graph of a kernel when batches pay for it.
+//! that is the same for all elements. It is made from the graph of a kernel when batches pay for
+//! it.
 
 use std::sync::Arc;
 

@@ -323,7 +323,8 @@ pub(crate) fn is_worth_closing<'a>(
 }
 
 /// As [`is_worth_closing`] for a loop that is kept only to compute its trip count: the closed
-/// forms replace its reverse sweep. Unless it `is_counted`, half of the largest trip count is assumed.
+/// forms replace its reverse sweep. Unless it `is_counted`, half of the largest trip count is
+/// assumed.
 pub(crate) fn is_worth_closing_exit_loop<'a>(
     graph: &Graph,
     region: Region,

@@ -26,8 +26,8 @@ pub(crate) enum Runs {
     One,
     /// One for each product; the kernel is that of calls for this purpose.
     EachProduct(Purpose),
-    /// One for each group of products of this purpose: one for each of the directions. The outputs are
-    /// those of one product after the other.
+    /// One for each group of products of this purpose: one for each of the directions. The outputs
+    /// are those of one product after the other.
     Groups(Purpose, Directions),
 }
 
@@ -46,14 +46,14 @@ pub(crate) struct Matrix {
 const STEPS: usize = 4096;
 const STEPS_PER_STEP: usize = 8;
 
-/// The largest number of products along axes, all in one run; more are computed in groups of at most
-/// so many.
+/// The largest number of products along axes, all in one run; more are computed in groups of at
+/// most so many.
 const MAX_AXES: usize = 16;
 const MAX_GROUP: usize = 8;
 
 /// Makes a kernel that computes all of a Jacobian or Hessian in one run. Its inputs are the active
-/// ones, the weights of a Jacobian, which it does not use, and the other inactive ones. `None` if the
-/// recorded graph is no straight-line code, or the matrix too large.
+/// ones, the weights of a Jacobian, which it does not use, and the other inactive ones. `None` if
+/// the recorded graph is no straight-line code, or the matrix too large.
 pub(crate) fn whole_matrix(
     rolled: &Rolled,
     matrix: &Matrix,
@@ -88,16 +88,16 @@ pub(crate) fn whole_matrix(
     compile(&graph, tier, options, &[]).map(Some)
 }
 
-/// The graph `by_weights`, whose outputs are those of the function, with the active inputs before the
-/// weights.
+/// The graph `by_weights`, whose outputs are those of the function, with the active inputs before
+/// the weights.
 fn outputs(by_weights: &Graph, active: usize, matrix: &Matrix) -> Graph {
     let weights = matrix.weights.len() as u32;
     by_weights.with_active(weights..weights + active as u32)
 }
 
-/// Makes a kernel that computes several products in one run, from the primal graph: by the weights if
-/// the products are those of columns of the Jacobian. `None` if there are no such products, or no such
-/// kernel.
+/// Makes a kernel that computes several products in one run, from the primal graph: by the weights
+/// if the products are those of columns of the Jacobian. `None` if there are no such products, or
+/// no such kernel.
 pub(crate) fn grouped_products(
     primal: &Primal,
     matrix: &Matrix,
@@ -134,8 +134,8 @@ pub(crate) fn grouped_products(
     Ok(Some((coarsened, Runs::Groups(matrix.product, directions))))
 }
 
-/// The directions along which `swept` is differentiated in one run; `None` if that would be too large
-/// for more than one.
+/// The directions along which `swept` is differentiated in one run; `None` if that would be too
+/// large for more than one.
 fn directions(swept: &Graph, matrix: &Matrix) -> Option<Directions> {
     let steps: usize = swept.blocks.values().map(|block| block.items.len()).sum();
     let most = (STEPS + STEPS_PER_STEP * steps) / steps.max(1);

@@ -1,6 +1,6 @@
 //! From a recorded graph to a kernel: the tables of passes (`passes`), the choice between forms of
-//! loops (`loop_forms`) by a cost model (`cost`), kernels of matrices of derivatives (`matrix`), options,
-//! tiers, code for batches (`batch`), and reasons why there is no kernel (`refusal`).
+//! loops (`loop_forms`) by a cost model (`cost`), kernels of matrices of derivatives (`matrix`),
+//! options, tiers, code for batches (`batch`), and reasons why there is no kernel (`refusal`).
 
 mod batch;
 pub(crate) mod cost;

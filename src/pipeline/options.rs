@@ -200,8 +200,8 @@ impl Hotness {
         self == Hotness::Measured
     }
 
-    /// The bound of the cost of profiling, as a multiple of what cost alone would decide; `None` for
-    /// no bound.
+    /// The bound of the cost of profiling, as a multiple of what cost alone would decide; `None`
+    /// for no bound.
     pub(crate) fn profiling_bound(self) -> Option<u64> {
         match self {
             Hotness::Measured | Hotness::TapeOnly => Some(1),

@@ -1,5 +1,5 @@
-//! The order of the passes, as tables: from the recorded graph with loops ([`rolled`]) to the primal
-//! graph ([`primal_passes`]), and from there to the graph of a kernel ([`kernel_passes`]).
+//! The order of the passes, as tables: from the recorded graph with loops ([`rolled`]) to the
+//! primal graph ([`primal_passes`]), and from there to the graph of a kernel ([`kernel_passes`]).
 //!
 //! Each pass maps a graph to a graph. [`run`] applies the rows of a table in order and verifies
 //! the graph after each of them, in debug builds. The order is decided here and nowhere else.
@@ -352,8 +352,8 @@ pub(crate) fn coarsen(
     }
 }
 
-/// Compiles `graph`, the graph of a kernel. Blocks that the runs of `profiling_inputs` reach are hot
-/// in an optimised one.
+/// Compiles `graph`, the graph of a kernel. Blocks that the runs of `profiling_inputs` reach are
+/// hot in an optimised one.
 pub(super) fn compile(
     graph: &Graph,
     tier: Tier,

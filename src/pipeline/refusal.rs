@@ -100,8 +100,8 @@ pub enum Refusal {
         /// The message of the operating system.
         reason: String,
     },
-    /// The function was called with more lengths of inputs, or had outputs of more lengths, than the
-    /// limits allow.
+    /// The function was called with more lengths of inputs, or had outputs of more lengths, than
+    /// the limits allow.
     #[error("more than {limit} lengths of inputs and outputs (Limits::specialisations)")]
     TooManyLengths {
         /// The limit.

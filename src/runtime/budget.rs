@@ -17,7 +17,8 @@ const ALLOWANCE: u64 = 1 << 22;
 const FIRST_RUNS: u64 = 100;
 /// The number of runs on the tape that earn the events of one, at first and where kernels serve.
 const RUNS_PER_EARNED: u64 = 4;
-/// The number of idle runs after which a run earns half of that, and the largest number that counts.
+/// The number of idle runs after which a run earns half of that, and the largest number that
+/// counts.
 const IDLE_RUNS: u64 = 1000;
 const MAX_IDLE_RUNS: u64 = 15 * IDLE_RUNS;
 /// The number of idle runs after which profiling is of no use.

@@ -166,7 +166,8 @@ impl Core {
     }
 
     /// Calls `f`, a function of one output. The gradient or the Hessian is written into `results`
-    /// unless the purpose is the value alone; the value is returned unless it is the gradient alone.
+    /// unless the purpose is the value alone; the value is returned unless it is the gradient
+    /// alone.
     pub(super) fn call(
         &self,
         f: impl Fn(&[Var], &[Var]) -> Option<Var>,
@@ -210,8 +211,8 @@ impl Core {
         self.call_tape(f, key, request, exit, results)
     }
 
-    /// Calls `f`, a function of several outputs, which have the shape `of_type` if their type tells.
-    /// Writes the results into `results`; returns the shape of the outputs.
+    /// Calls `f`, a function of several outputs, which have the shape `of_type` if their type
+    /// tells. Writes the results into `results`; returns the shape of the outputs.
     ///
     /// Otherwise the shape is known after a run only. A run with other outputs than expected is
     /// repeated.

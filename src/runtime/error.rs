@@ -44,8 +44,8 @@ pub(super) enum Kind {
     /// A list of elements with errors is empty, which the library never makes.
     #[error("no element of the batch has an error")]
     NoElement,
-    /// The function has returned an error of its own, which the caller returns. Otherwise its outputs
-    /// are not one number, as their type says.
+    /// The function has returned an error of its own, which the caller returns. Otherwise its
+    /// outputs are not one number, as their type says.
     #[error("the function has not written one number, although its Outputs::COUNT is 1")]
     Failed,
     /// The outputs have another shape than expected; if that is repeated, it is an error.

@@ -23,8 +23,8 @@ pub(super) struct Request<'a> {
     pub(super) weights: &'a [f64],
     /// The place for a sparse result.
     pub(super) sparse: Option<SparseRequest<'a>>,
-    /// True if a kernel calls. Where the result is not finite, it exits at once: its tape calls again,
-    /// so that the tape would run twice for each level of nested functions.
+    /// True if a kernel calls. Where the result is not finite, it exits at once: its tape calls
+    /// again, so that the tape would run twice for each level of nested functions.
     pub(super) is_by_kernel: bool,
 }
 
@@ -93,8 +93,8 @@ pub(super) fn run_or_nan<'a>(
     }
 }
 
-/// Writes the results of `run`, limited to `whole` events, into `results`, and returns the value, or
-/// the derivative along the direction.
+/// Writes the results of `run`, limited to `whole` events, into `results`, and returns the value,
+/// or the derivative along the direction.
 pub(super) fn read(
     function: &impl Function,
     run: &mut Run<'_>,

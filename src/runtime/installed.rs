@@ -2,8 +2,8 @@
 //!
 //! A call in which a kernel has no result costs a run on the tape besides that of the kernel. So a
 //! kernel pays while its time, plus the tape's times the share of such calls, is less than that of
-//! the tape. Now and then a few calls run both in the kernel and on the tape, and are timed. A kernel
-//! that does not pay backs off: it is not tried for a while.
+//! the tape. Now and then a few calls run both in the kernel and on the tape, and are timed. A
+//! kernel that does not pay backs off: it is not tried for a while.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;

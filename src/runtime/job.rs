@@ -288,8 +288,8 @@ fn nodes(graph: &Graph) -> usize {
     graph.nodes.len().saturating_add(all.saturating_sub(once))
 }
 
-/// The result of `stage` and the time that it took. A panic, a bug in it, becomes a refusal: it must
-/// not end the process.
+/// The result of `stage` and the time that it took. A panic, a bug in it, becomes a refusal: it
+/// must not end the process.
 fn timed<T>(stage: impl FnOnce() -> Result<T, Refusal>) -> Timed<T> {
     let start = Instant::now();
     let result = catch_unwind(AssertUnwindSafe(stage)).unwrap_or(Err(Refusal::Panicked));

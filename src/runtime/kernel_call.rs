@@ -29,8 +29,8 @@ pub(super) struct Buffers {
 }
 
 thread_local! {
-    /// The buffers of the latest call, for their memory; they are large, so calls exchange a pointer.
-    /// A call inside a custom operation finds none and makes its own.
+    /// The buffers of the latest call, for their memory; they are large, so calls exchange a
+    /// pointer. A call inside a custom operation finds none and makes its own.
     static BUFFERS: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
 }
 
@@ -96,8 +96,8 @@ fn may_repeat(request: Request<'_>) -> bool {
     !request.is_by_kernel && !IS_REPEATING.get()
 }
 
-/// Runs the kernel, unless there is none or it backs off. Writes to `results` on success only. A call
-/// that is timed or in the `audit` is to be repeated.
+/// Runs the kernel, unless there is none or it backs off. Writes to `results` on success only. A
+/// call that is timed or in the `audit` is to be repeated.
 pub(super) fn run_kernel(
     specialisation: &Specialisation,
     inputs: Inputs<'_>,
@@ -247,8 +247,8 @@ struct Products<S> {
 }
 
 impl<S: Fn(usize, &mut Vec<f64>)> Products<S> {
-    /// Runs the kernel for all products, one after the other or in groups, and calls `read` with the
-    /// number of each product and its numbers.
+    /// Runs the kernel for all products, one after the other or in groups, and calls `read` with
+    /// the number of each product and its numbers.
     fn run(
         &self,
         installed: &Installed,

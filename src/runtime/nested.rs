@@ -1,5 +1,6 @@
-//! Recorded functions inside others: a call with `Var`s is one node of the outer recording, a custom
-//! operation whose values and derivatives are those of the inner function, by kernels or the tape.
+//! Recorded functions inside others: a call with `Var`s is one node of the outer recording, a
+//! custom operation whose values and derivatives are those of the inner function, by kernels or the
+//! tape.
 
 use core::marker::PhantomData;
 use std::panic::Location;
@@ -44,7 +45,8 @@ impl NestedOperations {
     }
 }
 
-/// A recorded function, or its gradient, with a fixed number of inputs and outputs, as an operation.
+/// A recorded function, or its gradient, with a fixed number of inputs and outputs, as an
+/// operation.
 struct Nested {
     inputs: usize,
     outputs: usize,

@@ -65,9 +65,9 @@ impl TapeBuilder {
         self
     }
 
-    /// Compiles in the first call for each purpose, and in each call that takes a new path: no later
-    /// call on a known path runs on the tape, but for those of other threads meanwhile, and the
-    /// calls that compile are slow. After 64 compilations a function is compiled as by default.
+    /// Compiles in the first call for each purpose, and in each call that takes a new path: no
+    /// later call on a known path runs on the tape, but for those of other threads meanwhile, and
+    /// the calls that compile are slow. After 64 compilations a function is compiled as by default.
     ///
     /// # Examples
     ///

@@ -1,7 +1,7 @@
 //! The sparsity patterns of a specialisation: of all paths that it has seen.
 //!
-//! A kernel does not tell its path, so there is one pattern for all paths: those of runs on the tape,
-//! and all that the graph of a kernel has. It only grows, by calls with new paths and by
+//! A kernel does not tell its path, so there is one pattern for all paths: those of runs on the
+//! tape, and all that the graph of a kernel has. It only grows, by calls with new paths and by
 //! compilations, so a kernel in use never has an entry that the pattern has not.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

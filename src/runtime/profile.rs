@@ -277,8 +277,8 @@ impl Profile {
         self.profiling_inputs.clear();
     }
 
-    /// Records the comparison at which the call of `trace` took a side exit from a kernel; `found` if
-    /// merging has found it.
+    /// Records the comparison at which the call of `trace` took a side exit from a kernel; `found`
+    /// if merging has found it.
     pub(super) fn note_side_exit(
         &mut self,
         trace: &Trace<'_>,

@@ -54,8 +54,8 @@ macro_rules! recorded {
                 $call
             }
 
-            /// The function as one that writes its outputs. False if it has returned an error, which
-            /// is then in `failure`.
+            /// The function as one that writes its outputs. False if it has returned an error,
+            /// which is then in `failure`.
             pub(super) fn writer(
                 &self,
                 failure: &Cell<Option<O::Error>>,
@@ -73,8 +73,8 @@ macro_rules! recorded {
                 }
             }
 
-            /// The function as one that returns its only output. `None` if it has not one output, or
-            /// has returned an error, which is then in `failure`.
+            /// The function as one that returns its only output. `None` if it has not one output,
+            /// or has returned an error, which is then in `failure`.
             pub(super) fn only_output(
                 &self,
                 failure: &Cell<Option<O::Error>>,

@@ -1,5 +1,5 @@
-//! Sparse Jacobians and Hessians: as many products as the pattern needs, by a kernel or from one run
-//! on the tape.
+//! Sparse Jacobians and Hessians: as many products as the pattern needs, by a kernel or from one
+//! run on the tape.
 
 use core::cell::RefCell;
 
@@ -75,8 +75,8 @@ macro_rules! sparse {
         impl<O: Output, F: Fn($($args),*) -> O> $name<F> {
             /// The Jacobian at `x`, with a row for each output and a column for each active input.
             ///
-            /// It takes as many products with the Jacobian as the colouring of its columns, or rows,
-            /// has colours: three for a band of width three, whatever the number of inputs.
+            /// It takes as many products with the Jacobian as the colouring of its columns, or
+            /// rows, has colours: three for a band of width three, whatever the number of inputs.
             ///
             /// # Errors
             ///
@@ -106,8 +106,8 @@ macro_rules! sparse {
             }
 
             /// The Jacobian at `x`, written into `jacobian`, which may be any matrix. Nothing is
-            /// allocated if that is of an earlier call with the same pattern, a kernel serves and the
-            /// thread has called it before. On an error `jacobian` is unchanged.
+            /// allocated if that is of an earlier call with the same pattern, a kernel serves and
+            /// the thread has called it before. On an error `jacobian` is unchanged.
             ///
             /// # Errors
             ///
@@ -154,8 +154,8 @@ macro_rules! sparse {
         impl<O: Output<Outputs = Var>, F: Fn($($args),*) -> O> $name<F> {
             /// The Hessian at `x`, both triangles of it; it is exactly symmetric.
             ///
-            /// It takes few Hessian products: three for a chain of any length, two for an arrow. For
-            /// the pattern see `sparse_jacobian`.
+            /// It takes few Hessian products: three for a chain of any length, two for an arrow.
+            /// For the pattern see `sparse_jacobian`.
             ///
             /// # Errors
             ///
@@ -186,8 +186,8 @@ macro_rules! sparse {
             }
 
             /// The Hessian at `x`, written into `hessian`, which may be any matrix. Nothing is
-            /// allocated if that is of an earlier call with the same pattern, a kernel serves and the
-            /// thread has called it before. On an error `hessian` is unchanged.
+            /// allocated if that is of an earlier call with the same pattern, a kernel serves and
+            /// the thread has called it before. On an error `hessian` is unchanged.
             ///
             /// # Errors
             ///

@@ -1,5 +1,5 @@
-//! A specialisation: the calls with one length of input. It merges their paths, has kernels compiled
-//! when they are due, and counts who served.
+//! A specialisation: the calls with one length of input. It merges their paths, has kernels
+//! compiled when they are due, and counts who served.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -57,8 +57,8 @@ pub(super) struct ServedCalls {
 }
 
 impl Specialisation {
-    /// For this length of input and shape of outputs; `profile_bytes` counts the bytes of all recorded paths of the
-    /// function.
+    /// For this length of input and shape of outputs; `profile_bytes` counts the bytes of all
+    /// recorded paths of the function.
     pub(super) fn new(
         key: SpecialisationKey<'_>,
         hotness: Hotness,
@@ -255,8 +255,8 @@ impl Specialisation {
         Some(Matrix { purpose, product: self.product(purpose), products, weights })
     }
 
-    /// The purpose of the products that give a matrix; otherwise `purpose`. Those of a Jacobian are its
-    /// rows, or its columns if these are fewer.
+    /// The purpose of the products that give a matrix; otherwise `purpose`. Those of a Jacobian are
+    /// its rows, or its columns if these are fewer.
     fn product(&self, purpose: Purpose) -> Purpose {
         match purpose {
             Purpose::Jacobian if self.weights().len() <= self.active => {
@@ -269,8 +269,8 @@ impl Specialisation {
         }
     }
 
-    /// Counts a long call that the tape served. It is not merged, and it neither earns for profiling
-    /// nor brings a compilation nearer, because a kernel would not serve it.
+    /// Counts a long call that the tape served. It is not merged, and it neither earns for
+    /// profiling nor brings a compilation nearer, because a kernel would not serve it.
     pub(super) fn record_long(&self, run: &LongRun<'_>, options: &Options) {
         self.tape_calls.fetch_add(1, Ordering::Relaxed);
         self.tracing_detail.count_run();

@@ -35,8 +35,8 @@ impl Tape {
     ///
     /// `f` returns a `Var`, an array, vector or tuple of outputs, or a `Result` of these: see
     /// [`Outputs`](crate::Outputs) and [`Output`]. A function of one output has a gradient and a
-    /// Hessian; all have a Jacobian and products with it. Where the type does not tell the number of
-    /// outputs, as that of a vector does not, the first call with each length of input runs `f`
+    /// Hessian; all have a Jacobian and products with it. Where the type does not tell the number
+    /// of outputs, as that of a vector does not, the first call with each length of input runs `f`
     /// twice.
     ///
     /// Inputs may be of any length, each length is recorded on its own; an empty

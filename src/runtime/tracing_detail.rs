@@ -2,9 +2,9 @@
 //! whether they are timed.
 //!
 //! Captures let region instances share paths, but cost more than the run itself; marks and places
-//! cost as much. So they are recorded on paths that may be new: in the first runs, in runs soon after
-//! a new path, and after a side exit. The path of an untracked run is not merged; if it is new, later
-//! runs are tracked. Without budget all runs are untracked.
+//! cost as much. So they are recorded on paths that may be new: in the first runs, in runs soon
+//! after a new path, and after a side exit. The path of an untracked run is not merged; if it is
+//! new, later runs are tracked. Without budget all runs are untracked.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -53,8 +53,8 @@ impl TracingDetail {
         }
     }
 
-    /// Counts an untracked run of `events` events if its path is known; `false` if the run has to be
-    /// recorded.
+    /// Counts an untracked run of `events` events if its path is known; `false` if the run has to
+    /// be recorded.
     pub(super) fn count_known(&self, signature: u64, events: usize) -> bool {
         let is_known = self.known_path(signature).load(Ordering::Relaxed) == signature;
         if is_known {
@@ -64,8 +64,8 @@ impl TracingDetail {
         is_known
     }
 
-    /// The number of runs since the latest recorded one, and of their events; they count as recorded
-    /// from now on.
+    /// The number of runs since the latest recorded one, and of their events; they count as
+    /// recorded from now on.
     pub(super) fn take_unrecorded(&self) -> (u64, u64) {
         let runs = self.unrecorded_runs.swap(0, Ordering::Relaxed);
         (runs, self.unrecorded_events.swap(0, Ordering::Relaxed))

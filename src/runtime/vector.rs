@@ -32,7 +32,8 @@ pub(super) fn with_failure<T, E>(
     }
 }
 
-/// Multiplies `derivatives` by a weight; by zero they become zero, also infinite ones, as in a sweep.
+/// Multiplies `derivatives` by a weight; by zero they become zero, also infinite ones, as in a
+/// sweep.
 pub(super) fn scale(derivatives: &mut [f64], weight: f64) {
     let scaled = |x: f64| if weight == 0.0 { 0.0 } else { x * weight };
     derivatives.iter_mut().for_each(|x| *x = scaled(*x));

@@ -1,6 +1,7 @@
-//! The threads that compile. They are started when there is work, and end when there has been none for
-//! a second: starting one takes longer than a thousand calls of a small function, and the system may
-//! run it on the core of the caller first. All recorded functions of the process share them.
+//! The threads that compile. They are started when there is work, and end when there has been none
+//! for a second: starting one takes longer than a thousand calls of a small function, and the
+//! system may run it on the core of the caller first. All recorded functions of the process share
+//! them.
 
 use std::collections::VecDeque;
 use std::io;

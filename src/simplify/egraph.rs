@@ -107,8 +107,8 @@ pub(super) struct Facts {
     widened: u8,
 }
 
-/// The largest number of widenings of a range, after which it becomes unknown: a class that contains
-/// a term of itself may widen its range in each iteration.
+/// The largest number of widenings of a range, after which it becomes unknown: a class that
+/// contains a term of itself may widen its range in each iteration.
 const MAX_WIDENINGS: u8 = 16;
 /// The number of bits for leaves in [`Facts::nan_if`]; the other bits are for terms.
 const LEAF_BITS: u32 = 64;

@@ -1,15 +1,16 @@
 //! Loop invariance: the enclosing loops in which each value changes.
 //!
-//! A loop invariant is hoisted, so its cost is divided by the number of iterations. But its rounding
-//! error is the same in every iteration and accumulates in carried values, where the errors of
-//! varying numbers average out.
+//! A loop invariant is hoisted, so its cost is divided by the number of iterations. But its
+//! rounding error is the same in every iteration and accumulates in carried values, where the
+//! errors of varying numbers average out.
 
 use super::egraph::Term;
 use crate::entity::PrimaryMap;
 use crate::op::latency;
 use crate::ssa::{ArrayData, Block, Def, Graph, Nest, Node, Region};
 
-/// A set of enclosing loops, one bit each, the outermost first. The deepest ones share the last bit.
+/// A set of enclosing loops, one bit each, the outermost first. The deepest ones share the last
+/// bit.
 pub(super) type LoopSet = u64;
 
 /// All enclosing loops.

@@ -25,8 +25,8 @@ pub(super) enum Pattern {
     Apply {
         op: Op,
         operands: Vec<Pattern>,
-        /// True if the pattern is also matched with swapped operands. Constants are second in graphs
-        /// and in patterns, so these are not swapped.
+        /// True if the pattern is also matched with swapped operands. Constants are second in
+        /// graphs and in patterns, so these are not swapped.
         swaps: bool,
         /// The union of [`Pattern::required`] of the operands.
         operand_ops: OpSet,
@@ -272,7 +272,8 @@ impl<'a, P: TermSource, F: FnMut(&Substitution<P::Value>)> Search<'a, P, F> {
         self.substitution.truncate(substitution);
     }
 
-    /// Binds `pattern` to `value` if it is a variable. Returns false if it is bound to another value.
+    /// Binds `pattern` to `value` if it is a variable. Returns false if it is bound to another
+    /// value.
     fn bind(&mut self, pattern: &Pattern, value: P::Value) -> bool {
         let Pattern::Variable(name) = pattern else { return true };
         match self.substitution.iter().find(|(letter, _)| letter == name) {

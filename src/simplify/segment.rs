@@ -146,8 +146,8 @@ impl SegmentReader<'_> {
     }
 }
 
-/// A better form of the outputs of a segment, without the e-graph, which would take hundreds of bytes
-/// for each term until the graph is rebuilt.
+/// A better form of the outputs of a segment, without the e-graph, which would take hundreds of
+/// bytes for each term until the graph is rebuilt.
 pub(super) struct Improvement {
     /// The best term of each class that an output needs.
     best: HashMap<Id, Best>,

@@ -1,13 +1,14 @@
 //! Colourings: columns of one colour share a product.
 //!
 //! A column and another one with an entry in the same row get different colours (Curtis, Powell and
-//! Reid, "On the Estimation of Sparse Jacobian Matrices", 1974). For a symmetric matrix fewer colours
-//! suffice: a colouring of its graph in which each path of four vertices has three colours, a star
-//! colouring (Coleman and Moré, "Estimation of Sparse Hessian Matrices and Graph Coloring Problems",
-//! 1984). Two colours induce a set of stars, and the entry of a leaf and its hub can be read at the
-//! leaf. Both are greedy; the star colouring is that of Gebremedhin, Tarafdar, Manne and Pothen, "New
-//! Acyclic and Star Coloring Algorithms with Application to Computing Hessians", 2007, with the hubs
-//! around each vertex in a list, so that a vertex of many neighbours costs no more than its own edges.
+//! Reid, "On the Estimation of Sparse Jacobian Matrices", 1974). For a symmetric matrix fewer
+//! colours suffice: a colouring of its graph in which each path of four vertices has three colours,
+//! a star colouring (Coleman and Moré, "Estimation of Sparse Hessian Matrices and Graph Coloring
+//! Problems", 1984). Two colours induce a set of stars, and the entry of a leaf and its hub can be
+//! read at the leaf. Both are greedy; the star colouring is that of Gebremedhin, Tarafdar, Manne
+//! and Pothen, "New Acyclic and Star Coloring Algorithms with Application to Computing Hessians",
+//! 2007, with the hubs around each vertex in a list, so that a vertex of many neighbours costs no
+//! more than its own edges.
 
 use hashbrown::HashMap;
 

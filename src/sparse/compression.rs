@@ -1,5 +1,5 @@
-//! Compressed evaluation: the products that give all entries of a pattern, and the entries that each
-//! of them gives.
+//! Compressed evaluation: the products that give all entries of a pattern, and the entries that
+//! each of them gives.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Dependences of values on inputs, and the pattern of second derivatives that follows from them.
 //!
-//! A value depends on inputs through linear and nonlinear operations. Where an operation has a second
-//! partial derivative by two operands, each input of the one operand and each of the other interact:
-//! the second derivative of the output by them may be other than zero. Other inputs do not
-//! interact.
+//! A value depends on inputs through linear and nonlinear operations. Where an operation has a
+//! second partial derivative by two operands, each input of the one operand and each of the other
+//! interact: the second derivative of the output by them may be other than zero. Other inputs do
+//! not interact.
 //!
 //! Sets of inputs are computed only for operands that interact. A value with one use, such as a
 //! partial sum, gets no set of its own: its inputs are collected where it is used. Equal sets are
@@ -180,8 +180,8 @@ impl Dependences {
         Ok(pattern)
     }
 
-    /// Drops interactions for values that `output` does not depend on, and those without an input of
-    /// a row.
+    /// Drops interactions for values that `output` does not depend on, and those without an input
+    /// of a row.
     fn retain_interactions(&mut self, output: Value) {
         let mut live = vec![false; self.operands.len()];
         live[output as usize] = true;

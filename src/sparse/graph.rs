@@ -1,10 +1,10 @@
 //! Patterns from the graph: of all paths that a kernel may take.
 //!
-//! The graph is executed on dependences: both arms of a branch, and loops iteration by iteration, so
-//! that an access to an array depends on one element. A loop of too many steps is not executed: each
-//! value that leaves it is taken for any function of all that the loop reads; so is a custom operation.
-//! A graph with steps that a recorded one has not, such as closed forms, gets a pattern with all
-//! entries.
+//! The graph is executed on dependences: both arms of a branch, and loops iteration by iteration,
+//! so that an access to an array depends on one element. A loop of too many steps is not executed:
+//! each value that leaves it is taken for any function of all that the loop reads; so is a custom
+//! operation. A graph with steps that a recorded one has not, such as closed forms, gets a pattern
+//! with all entries.
 
 use hashbrown::HashMap;
 
@@ -404,8 +404,8 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// The loops that are executed, so that all steps are at most `max_steps`: of loops in loops those that
-/// are short enough.
+/// The loops that are executed, so that all steps are at most `max_steps`: of loops in loops those
+/// that are short enough.
 fn executed_loops(graph: &Graph, max_steps: u64) -> PrimaryMap<Region, bool> {
     let mut executed = PrimaryMap::filled(false, graph.regions.len());
     for most in [max_steps, 1 << 16, 1 << 12, 1 << 8, 1 << 4, 0] {

@@ -6,9 +6,9 @@ use super::pattern::Pattern;
 
 /// A sparse matrix in compressed rows: the result of sparse derivatives.
 ///
-/// The columns of a row are sorted and distinct. All entries that may be other than zero are stored,
-/// also those that happen to be zero. The form is that which `nalgebra_sparse::CsrMatrix` and
-/// `faer::sparse::SparseRowMat` take; for the transposed one see [`SparseMatrix::to_csc`].
+/// The columns of a row are sorted and distinct. All entries that may be other than zero are
+/// stored, also those that happen to be zero. The form is that which `nalgebra_sparse::CsrMatrix`
+/// and `faer::sparse::SparseRowMat` take; for the transposed one see [`SparseMatrix::to_csc`].
 ///
 /// # Examples
 ///
@@ -69,7 +69,8 @@ impl SparseMatrix {
     }
 
     /// Tests whether `other` has entries at the same places: then a symbolic factorisation of one
-    /// is one of the other. Matrices of one function share their pattern, and the test takes no time.
+    /// is one of the other. Matrices of one function share their pattern, and the test takes no
+    /// time.
     ///
     /// # Examples
     ///
@@ -127,8 +128,8 @@ impl SparseMatrix {
     }
 
     /// The column offsets, row indices and values of the same matrix in compressed columns, for
-    /// `CscMatrix::try_from_csc_data` of `nalgebra_sparse` or `SymbolicSparseColMat::new_checked` of
-    /// `faer`. For a symmetric matrix they are those of the rows.
+    /// `CscMatrix::try_from_csc_data` of `nalgebra_sparse` or `SymbolicSparseColMat::new_checked`
+    /// of `faer`. For a symmetric matrix they are those of the rows.
     ///
     /// # Examples
     ///

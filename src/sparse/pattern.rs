@@ -84,7 +84,8 @@ impl Pattern {
         union
     }
 
-    /// The pattern of the transposed matrix, and for each of its entries the number of the one here.
+    /// The pattern of the transposed matrix, and for each of its entries the number of the one
+    /// here.
     pub(crate) fn transposed(&self) -> (Pattern, Vec<usize>) {
         let mut offsets = vec![0; self.columns + 1];
         self.indices.iter().for_each(|&column| offsets[column + 1] += 1);

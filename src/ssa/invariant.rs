@@ -17,9 +17,9 @@ pub(crate) struct InvariantSplit {
     pub(crate) rest: Graph,
 }
 
-/// The parts of `graph` if `is_invariant` tells the inputs that are the same in all runs. `None` if no
-/// step before the first branch depends on these alone. Steps in regions stay in the rest, and so do
-/// custom operations.
+/// The parts of `graph` if `is_invariant` tells the inputs that are the same in all runs. `None` if
+/// no step before the first branch depends on these alone. Steps in regions stay in the rest, and
+/// so do custom operations.
 pub(crate) fn split_invariant(
     graph: &Graph,
     is_invariant: impl Fn(u32) -> bool,

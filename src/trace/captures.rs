@@ -168,8 +168,8 @@ impl Trace<'_> {
         self.captures.at(self.captures.first_of(event) + 1, event).and_then(JumpCapture::decoded)
     }
 
-    /// The captures of event number `event`. `next` is the index of a capture of an earlier event, or
-    /// 0, and becomes that of the next one.
+    /// The captures of event number `event`. `next` is the index of a capture of an earlier event,
+    /// or 0, and becomes that of the next one.
     pub(crate) fn captures_from(
         &self,
         next: &mut usize,

@@ -1,10 +1,10 @@
 //! Calls of custom operations.
 //!
-//! A call is recorded as an event for each argument and then one for each output, so that values and
-//! adjoints of both are contiguous. The first operand of an argument is the number that is passed;
-//! the second one links it to the argument before, and that of the first argument to itself. The
-//! operands of an output are the last argument, and a word that tells the operation and the number
-//! of the output.
+//! A call is recorded as an event for each argument and then one for each output, so that values
+//! and adjoints of both are contiguous. The first operand of an argument is the number that is
+//! passed; the second one links it to the argument before, and that of the first argument to
+//! itself. The operands of an output are the last argument, and a word that tells the operation and
+//! the number of the output.
 
 use core::ops::Range;
 use core::panic::Location;
@@ -193,8 +193,9 @@ impl<T: Operation> CustomOperation<T> {
 }
 
 impl Var {
-    /// `value`, with `partial` as its derivative by this number: the derivatives that `value` has of
-    /// its own do not count. Second derivatives are those of `partial`.
+    /// `value`, with `partial` as its derivative by this number: the derivatives that `value` has
+    /// of its own do not count. Second derivatives are the
+    /// derivatives of `partial`.
     ///
     /// For several inputs and outputs see [`Operation`](crate::Operation).
     ///

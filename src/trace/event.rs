@@ -231,8 +231,8 @@ impl Event<'_> {
             && self.step.payload.has_single_path()
     }
 
-    /// Tests whether the values and state carried to this loop head determine how the loop continues.
-    /// Those of a `for` loop do not, because the iterator's position is not carried.
+    /// Tests whether the values and state carried to this loop head determine how the loop
+    /// continues. Those of a `for` loop do not, because the iterator's position is not carried.
     pub fn has_complete_state(&self) -> bool {
         self.step.kind.role == Role::Iterate
             && self.step.payload.has_complete_state()

@@ -1,10 +1,10 @@
 //! Long runs: gradients of runs that are too long to be kept whole.
 //!
 //! The reverse sweep needs all values, and the steps in reverse order. Only the steps of one window
-//! are kept at a time, and the calls of custom operations with their saved values: the function runs
-//! again for each window, from the last to the first. So an event outside of the window takes 16
-//! bytes, for its value and its adjoint. The sums are those of one sweep over all events, in the same
-//! order.
+//! are kept at a time, and the calls of custom operations with their saved values: the function
+//! runs again for each window, from the last to the first. So an event outside of the window takes
+//! 16 bytes, for its value and its adjoint. The sums are those of one sweep over all events, in the
+//! same order.
 
 use core::fmt;
 use core::ops::Range;

@@ -153,9 +153,9 @@ fn custom_call<'a>(trace: &Trace<'a>, index: usize) -> Option<&'a CustomCall> {
     call.outputs().contains(&index).then_some(call)
 }
 
-/// The number, the index and the contribution for each operand to whose adjoint an event contributes;
-/// as the sweep, which passes no adjoint of zero on. The first output of a custom operation
-/// contributes for all of them.
+/// The number, the index and the contribution for each operand to whose adjoint an event
+/// contributes; as the sweep, which passes no adjoint of zero on. The first output of a custom
+/// operation contributes for all of them.
 fn contributions(
     trace: &Trace<'_>,
     index: usize,

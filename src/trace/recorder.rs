@@ -323,8 +323,8 @@ pub(super) fn inlined<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// The values and steps of the events from that with the tag `first` on; `None` if the recording has
-/// failed, or is too long to have them.
+/// The values and steps of the events from that with the tag `first` on; `None` if the recording
+/// has failed, or is too long to have them.
 pub(super) fn events_from(first: u64) -> Option<Vec<(f64, Step)>> {
     with_front(|front| {
         with_back(|back| {

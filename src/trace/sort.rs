@@ -10,14 +10,14 @@ impl Var {
     /// Sorts in ascending order, without a guard: there is one path for every order of the numbers,
     /// where `sort_by` on `Var`s has one for each.
     ///
-    /// The derivative is a permutation, also where numbers are equal: each result passes its adjoint
-    /// to another number. NaN comes last; zeros of both signs are equal.
+    /// The derivative is a permutation, also where numbers are equal: each result passes its
+    /// adjoint to another number. NaN comes last; zeros of both signs are equal.
     ///
     /// # Cost
     ///
     /// Three operations for each comparator of a sorting network, of which there are about
-    /// n (log₂ n)² / 4: 9 for 5 numbers, 63 for 16, 1,077 for 100, 23,499 for 1,000. A number of one
-    /// rank takes less; see [`Var::quantile`].
+    /// n (log₂ n)² / 4: 9 for 5 numbers, 63 for 16, 1,077 for 100, 23,499 for 1,000. A number of
+    /// one rank takes less; see [`Var::quantile`].
     ///
     /// # Examples
     ///
@@ -68,9 +68,9 @@ impl Var {
 
     /// The quantile at `q`, from 0 for the smallest number to 1 for the largest, without a guard.
     ///
-    /// Between two numbers it is interpolated linearly, at the rank (n - 1) q counted from 0: type 7
-    /// of Hyndman and Fan, the default of numpy and R. The derivative goes to the numbers of the two
-    /// ranks; of equal numbers each rank has one.
+    /// Between two numbers it is interpolated linearly, at the rank (n - 1) q counted from 0: type
+    /// 7 of Hyndman and Fan, the default of numpy and R. The derivative goes to the numbers of the
+    /// two ranks; of equal numbers each rank has one.
     ///
     /// The result is NaN, without a derivative, if a number is NaN, if there are none, or if `q` is
     /// not from 0 to 1.

@@ -295,7 +295,8 @@ special! {
         /// # Ok::<(), phigrad::Error>(())
         /// ```
         normal_quantile(;);
-        /// The Bessel function of the first kind Jₙ of this order n; NaN for n outside [-1000, 1000].
+        /// The Bessel function of the first kind Jₙ of this order n; NaN for n outside [-1000,
+        /// 1000].
         ///
         /// The absolute error of value and derivative is below 1e-15; around its roots the relative
         /// error is larger. By `libm`; the derivative is (Jₙ₋₁ - Jₙ₊₁)/2.
@@ -315,8 +316,8 @@ special! {
         /// The modified Bessel function of the first kind Iₙ of this order n; NaN for n outside
         /// [-1000, 1000].
         ///
-        /// The relative error of value and derivative is below 3e-15 for orders up to 10, and below
-        /// |n|·3e-16 for larger ones. By power series and asymptotic series (NIST Digital Library of
+        /// The relative error of value and derivative is below 3e-15 for orders up to 10, and for
+        /// larger ones below |n|·3e-16. By power series and asymptotic series (NIST Digital Library of
         /// Mathematical Functions, 10.25 and 10.40); the derivative is (Iₙ₋₁ + Iₙ₊₁)/2.
         ///
         /// # Examples

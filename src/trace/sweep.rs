@@ -47,8 +47,8 @@ pub(crate) fn sweep_from<'a>(
     sweep_from_sum(trace, iter::once(output), adjoints)
 }
 
-/// The derivatives of the sum of `outputs`, operands of `trace`, with respect to the active inputs: as
-/// [`sweep()`].
+/// The derivatives of the sum of `outputs`, operands of `trace`, with respect to the active inputs:
+/// as [`sweep()`].
 pub(crate) fn sweep_from_sum<'a>(
     trace: &Trace<'_>,
     outputs: impl Iterator<Item = Operand>,

@@ -80,7 +80,8 @@ impl Tracer {
         self.detail = detail;
     }
 
-    /// Sets the treatment of recorded functions that later runs call; by default each call is a node.
+    /// Sets the treatment of recorded functions that later runs call; by default each call is a
+    /// node.
     pub(crate) fn inline(&mut self, inlining: Inlining) {
         self.inlining = inlining;
     }

@@ -182,8 +182,8 @@ functions! {
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     erfc_inv ErfcInv;
-    /// The same number without its derivative: it counts as a constant that is computed anew in each
-    /// call, where [`Var::value`] would be guarded.
+    /// The same number without its derivative: it counts as a constant that is computed anew in
+    /// each call, where [`Var::value`] would be guarded.
     ///
     /// All derivatives of it are zero, those along directions and of the second order too.
     ///
@@ -385,8 +385,9 @@ impl Var {
 
     /// The number itself.
     ///
-    /// Operations on it are not recorded, so reading it is a guard: the compiled gradient is used only where the number is the same,
-    /// bit for bit (of NaN, any NaN). For a constant there is nothing to guard.
+    /// Operations on it are not recorded, so reading it is a guard: the compiled gradient is used
+    /// only where the number is the same, bit for bit (of NaN, any NaN). For a constant there is
+    /// nothing to guard.
     ///
     /// # Examples
     ///

@@ -59,8 +59,8 @@ fn holds(rule: Rule, step: Step) {
     holds_from(100, rule, step);
 }
 
-/// Asserts the same, but for trip counts below `least`: a form of so few iterations may cost more than
-/// the loop.
+/// Asserts the same, but for trip counts below `least`: a form of so few iterations may cost more
+/// than the loop.
 fn holds_from(least: u32, rule: Rule, step: Step) {
     for count in TRIPS {
         let graph = looped(count, step);

@@ -1,5 +1,5 @@
-//! Sums in closed form are as accurate as the loops over wide ranges of inputs: values and gradients
-//! are compared with a double-double reference.
+//! Sums in closed form are as accurate as the loops over wide ranges of inputs: values and
+//! gradients are compared with a double-double reference.
 
 use crate::worst::{assert_accurate, assert_if_any, data, points, worst};
 use phigrad::Var;

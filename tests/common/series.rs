@@ -22,7 +22,8 @@ impl Series {
         Series(terms)
     }
 
-    /// The solution of y' = x'·`rate`(y), with the first term `first`; the rate is asked for the terms so far.
+    /// The solution of y' = x'·`rate`(y), with the first term `first`; the rate is asked for the
+    /// terms so far.
     fn integral(self, first: f64, rate: impl Fn(&[f64; TERMS]) -> Series) -> Series {
         let mut y = Series::of(first, 0.0).0;
         for k in 1..TERMS {

@@ -1,5 +1,5 @@
-//! Sparsity patterns: each second derivative that is not zero has an entry, in patterns of graphs and
-//! of runs, with loops executed or summed up.
+//! Sparsity patterns: each second derivative that is not zero has an entry, in patterns of graphs
+//! and of runs, with loops executed or summed up.
 
 use std::panic::Location;
 
@@ -24,8 +24,8 @@ fn has(pattern: &Pattern, row: usize, column: usize) -> bool {
     pattern.row(row).contains(&column)
 }
 
-/// Asserts that the patterns of `graph` have all entries of its Hessian at `point` that are not zero.
-/// Returns the number of these, and that of all entries of the first pattern.
+/// Asserts that the patterns of `graph` have all entries of its Hessian at `point` that are not
+/// zero. Returns the number of these, and that of all entries of the first pattern.
 fn assert_covered(graph: &Graph, gradient: &Graph, point: &[f64]) -> (usize, usize) {
     let patterns = STEPS.map(|steps| pattern_of_graph(graph, MatrixKind::Hessian, steps).unwrap());
     assert!(patterns.iter().all(|pattern| pattern.rows() == graph.active));

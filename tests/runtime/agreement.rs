@@ -1,5 +1,5 @@
-//! All derivatives of one corpus of programs: by tape, interpreter and kernels they agree, with each
-//! other and with a reference.
+//! All derivatives of one corpus of programs: by tape, interpreter and kernels they agree, with
+//! each other and with a reference.
 
 use phigrad::internals::Random;
 use phigrad::internals::diff::{Wanted, reverse, tangent};

@@ -1,5 +1,5 @@
-//! Calls with more operations than `Limits::trace_events`: the tape repeats the function for windows
-//! of steps, and the gradient is that of one sweep, bit for bit.
+//! Calls with more operations than `Limits::trace_events`: the tape repeats the function for
+//! windows of steps, and the gradient is that of one sweep, bit for bit.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,5 @@
-//! Sparse derivatives: those of the dense ones, on the tape and by kernels, for patterns of all kinds
-//! and paths with different ones.
+//! Sparse derivatives: those of the dense ones, on the tape and by kernels, for patterns of all
+//! kinds and paths with different ones.
 
 use std::cell::Cell;
 
@@ -214,8 +214,8 @@ fn assert_near(name: &str, found: &SparseMatrix, expected: &[f64], tolerance: f6
     }
 }
 
-/// Tests whether a dense Hessian is symmetric: not where an operand without a derivative, such as the
-/// order of a Bessel function, depends on an input.
+/// Tests whether a dense Hessian is symmetric: not where an operand without a derivative, such as
+/// the order of a Bessel function, depends on an input.
 fn is_symmetric(hessian: &[f64]) -> bool {
     let size = hessian.len().isqrt();
     let largest = hessian.iter().fold(1.0f64, |most, number| most.max(number.abs()));

@@ -1,5 +1,5 @@
-//! Formulas of user programs: over wide ranges of inputs kernels are no less accurate than the tape,
-//! against a double-double reference, for values alone and with gradients.
+//! Formulas of user programs: over wide ranges of inputs kernels are no less accurate than the
+//! tape, against a double-double reference, for values alone and with gradients.
 
 use crate::common::double_double::DoubleDouble;
 use crate::common::functions::Real;

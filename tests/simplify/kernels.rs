@@ -1,5 +1,5 @@
-//! Formulas of user programs in kernels: no less accurate than on the tape, and finite where the tape
-//! is.
+//! Formulas of user programs in kernels: no less accurate than on the tape, and finite where the
+//! tape is.
 
 use crate::common::ulp::ulp;
 use phigrad::{Recorded, Tape, Var};

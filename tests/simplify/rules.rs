@@ -1,6 +1,7 @@
-//! Each rewrite rule on numbers: an instance of its left-hand side, with guards that imply ranges of
-//! the variables, is simplified. The result is about as accurate as the original, against multiple
-//! precision, finite where that is, and NaN if an operand is. Without its facts a rule does nothing.
+//! Each rewrite rule on numbers: an instance of its left-hand side, with guards that imply ranges
+//! of the variables, is simplified. The result is about as accurate as the original, against
+//! multiple precision, finite where that is, and NaN if an operand is. Without its facts a rule
+//! does nothing.
 
 use dashu_float::FBig;
 use dashu_float::round::mode::HalfEven;

@@ -60,7 +60,8 @@ const FIGURES: &[(Op, f64, f64)] = &[
     (Op::LnGamma, -10.5, -15.147270590717842),
 ];
 
-/// True if the error is within a few units in the last place; absolute where ln Γ crosses 0 below 0.
+/// True if the error is within a few units in the last place; absolute where ln Γ crosses 0 below
+/// 0.
 fn is_near(found: f64, expected: f64, x: f64) -> bool {
     let scale = if x < 0.0 { expected.abs().max(1.0) } else { expected.abs() };
     (found - expected).abs() <= 4e-16 * scale

@@ -1,5 +1,5 @@
-//! Tracked variables: those that may have a plain type (`phigrad::flow::Plain`) and of which each use
-//! can be rewritten. Generated code keeps a shadow of each (`phigrad::flow::Shadow`).
+//! Tracked variables: those that may have a plain type (`phigrad::flow::Plain`) and of which each
+//! use can be rewritten. Generated code keeps a shadow of each (`phigrad::flow::Shadow`).
 //!
 //! The first walk finds them: a mention refuses its variable unless it is one of the uses below.
 //! The second walk rewrites the uses.

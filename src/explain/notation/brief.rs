@@ -68,8 +68,8 @@ impl<'a> Brief<'a> {
         self.term(node).text()
     }
 
-    /// The equation of C2 for `phi`: the derivative of a φ of a branch is a φ of derivatives. `None`
-    /// for other nodes.
+    /// The equation of C2 for `phi`: the derivative of a φ of a branch is a φ of derivatives.
+    /// `None` for other nodes.
     pub(crate) fn differentiated(&self, phi: Node) -> Option<String> {
         let derivative = |value: Node| {
             Term::atom(format!("∂({})", Names::term(self, value, MAX_DEPTH - 1).text()))

@@ -22,7 +22,8 @@ struct Factor {
 }
 
 impl Factor {
-    /// The text without the sign of the exponent, in parentheses if its precedence is below `level`.
+    /// The text without the sign of the exponent, in parentheses if its precedence is below
+    /// `level`.
     fn at_least(&self, level: Level) -> String {
         match self.power.unsigned_abs() {
             1 => parenthesised(&self.text, self.level < level),
@@ -232,8 +233,8 @@ pub(crate) fn number(number: f64) -> String {
     Term::number(number).text()
 }
 
-/// A non-negative number, rounded to 15 digits to hide rounding errors, with a power of ten if it is
-/// very small or large.
+/// A non-negative number, rounded to 15 digits to hide rounding errors, with a power of ten if it
+/// is very small or large.
 fn digits(number: f64) -> String {
     let short = format!("{number:.14e}").parse().unwrap_or(number);
     let text = match short {

@@ -14,8 +14,8 @@ use super::trace_loops::{TraceLoopFields, whole_array};
 use crate::op::Op;
 use crate::ssa::{Block, Def, End, Graph, Item, Node, PlaceId};
 
-/// The graph of `collected`, which was collected from `old`; `None` if a loop would have to save all
-/// values of an inner loop.
+/// The graph of `collected`, which was collected from `old`; `None` if a loop would have to save
+/// all values of an inner loop.
 pub(super) fn emit(old: &Graph, templates: &Templates, collected: &Collected) -> Option<Graph> {
     let mut output = OutputGraph::new(old);
     let operands = collected.operands.iter().map(|&node| match old.nodes[node].def {

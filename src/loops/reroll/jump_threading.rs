@@ -15,8 +15,8 @@ use crate::op::Op;
 use crate::ssa::{Block, Def, End, Graph, Item, Node, Region, uses};
 
 /// The graph with jumps threaded; `None` unless a path has at least `least` decisions, as many as a
-/// chain of so many exits needs. Unreachable blocks, regions and nodes are still listed, and ids are
-/// out of order.
+/// chain of so many exits needs. Unreachable blocks, regions and nodes are still listed, and ids
+/// are out of order.
 pub(super) fn thread_jumps(graph: &Graph, least: usize) -> Option<Graph> {
     let is_plain = |region: Region| {
         let data = &graph.regions[region];

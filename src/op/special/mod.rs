@@ -1,4 +1,5 @@
-//! The meanings of the special functions: published formulas, each with its source and its accuracy.
+//! The meanings of the special functions: published formulas, each with its source and its
+//! accuracy.
 
 mod bessel;
 mod beta;

@@ -1,8 +1,9 @@
 //! Loops with a data-dependent exit, or with guards, whose state is an affine recurrence.
 //!
-//! The loop is kept only to compute its trip count and to check the guards; it is not differentiated. The
-//! derivatives are those of the closed form for that trip count. The exit φs are computed from the
-//! state at the head of the last iteration, by copies of the steps of the loop:
+//! The loop is kept only to compute its trip count and to check the guards; it is not
+//! differentiated. The derivatives are those of the closed form for that trip count. The exit φs
+//! are computed from the state at the head of the last iteration, by copies of the steps of the
+//! loop:
 //!
 //! ```text
 //! count, exit = loop …                    not differentiated

@@ -8,8 +8,8 @@
 //!   straight-line program computes from the data (`data`)
 //! - `solve`: the closed form of one value
 //! - `moments`: folds the coefficients in double-double
-//! - `condition`: the expansion point, and the test that the polynomial is accurate there in working
-//!   precision
+//! - `condition`: the expansion point, and the test that the polynomial is accurate there in
+//!   working precision
 //! - `form`: lowering of sums, to nodes if that is accurate, otherwise to a routine of `numeric`
 //!   with the loop as its fallback version
 //! - `product`: products of data and invariants

@@ -242,8 +242,8 @@ macro_rules! batches {
     };
 }
 
-/// The number of elements of a thread's range: so many that handing it to a thread costs little, and so few
-/// that threads end at about the same time.
+/// The number of elements of a range that a thread takes: so many that handing it over costs
+/// little, and so few that threads end at about the same time.
 #[cfg(feature = "rayon")]
 fn range_length(count: usize) -> usize {
     const MIN_LENGTH: usize = 64;

@@ -1,5 +1,5 @@
-//! The calls for a range of elements: a kernel serves most of them, many consecutive ones at a time,
-//! and single calls serve the others.
+//! The calls for a range of elements: a kernel serves most of them, many consecutive ones at a
+//! time, and single calls serve the others.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -133,7 +133,8 @@ impl Core {
         let Some(installed) = installed.as_ref().filter(|one| one.is_in_use()) else {
             return (0, None);
         };
-        // An audited call is the last one of those that the kernel serves at once. Calls of other threads may get the same numbers.
+        // An audited call is the last one of those that the kernel serves at once. Calls of other
+        // threads may get the same numbers.
         let before = installed.latest_call();
         let most = (audit.next_after(before) - before).min(MAX_CONSECUTIVE as u64) as usize;
         let range = range.start..range.end.min(range.start + most);

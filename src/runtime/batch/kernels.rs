@@ -1,5 +1,6 @@
-//! A kernel for consecutive elements of a batch: two at once where it has code for two lanes and both
-//! take the same path, and with the loop-invariant work, that which all elements share, done before.
+//! A kernel for consecutive elements of a batch: two at once where it has code for two lanes and
+//! both take the same path, and with the loop-invariant work, that which all elements share, done
+//! before.
 
 use core::ops::Range;
 
@@ -32,8 +33,8 @@ struct Kernels<'a> {
     has_invariant: bool,
 }
 
-/// Runs the kernel for the elements in `range` of a batch, and writes their results, until it has an
-/// exit. Returns the number of elements that it has served.
+/// Runs the kernel for the elements in `range` of a batch, and writes their results, until it has
+/// an exit. Returns the number of elements that it has served.
 pub(super) fn run_elements(
     installed: &Installed,
     elements: &mut BatchRange<'_, '_>,
@@ -128,8 +129,8 @@ fn run_scalar(
     result
 }
 
-/// Runs the kernel of two lanes for `element` and the next one. False if it has no result for one of them; then
-/// nothing is written.
+/// Runs the kernel of two lanes for `element` and the next one. False if it has no result for one
+/// of them; then nothing is written.
 fn run_two_lanes(
     kernel: &Kernel,
     elements: &mut BatchRange<'_, '_>,

@@ -132,7 +132,8 @@ fn not_negative(found: &Match<'_>) -> bool {
     found.range('y').is_not_negative()
 }
 
-/// True if `b + c` overflows only where `a·b + a·c` does, and its rounding error does not accumulate.
+/// True if `b + c` overflows only where `a·b + a·c` does, and its rounding error does not
+/// accumulate.
 fn may_factor_out(found: &Match<'_>) -> bool {
     let [a, b, c] = ['a', 'b', 'c'].map(|name| found.range(name));
     let is_large = a.lower >= 1.0 || a.upper <= -1.0;

@@ -142,8 +142,8 @@ impl BlockRanges<'_> {
         }
     }
 
-    /// Assumes that `a` is less than `b` (`strictly`) or at most `b`, and that neither is NaN if they
-    /// are `ordered`. If not, only a number that is certainly not NaN implies a bound.
+    /// Assumes that `a` is less than `b` (`strictly`) or at most `b`, and that neither is NaN if
+    /// they are `ordered`. If not, only a number that is certainly not NaN implies a bound.
     fn assume_order(&mut self, a: Node, b: Node, strictly: bool, ordered: bool) {
         let (smaller, larger) = (self.range(a), self.range(b));
         let unknown = Range { nan: !ordered, ..Range::UNKNOWN };

@@ -90,8 +90,8 @@ impl Range {
     }
 }
 
-/// The range of `op` applied to numbers in these ranges. With `is_square` the first two operands are
-/// the same number.
+/// The range of `op` applied to numbers in these ranges. With `is_square` the first two operands
+/// are the same number.
 pub(crate) fn range_of(op: Op, [a, b, c]: [Range; 3], is_square: bool) -> Range {
     let nan = a.nan || (op.arity() > 1 && b.nan) || (op.arity() > 2 && c.nan);
     let monotone = |lower: f64| Range::between(lower, f64::INFINITY).with_nan(a.nan);

@@ -6,8 +6,8 @@
 //! without any iteration: the programs of the suite are thin loops, and their outputs are affine in
 //! the state, so that y and z0 are the final and the first state, weighted as in the output. The
 //! floor is `2⁻⁷⁵·s` for the value and `2⁻⁷⁵·s / max(|x|, 2⁻⁴⁰·s, 2⁻⁴⁰)` for the partial by x. It
-//! is added because a closed form compares its error bound with the floor before it rounds the result
-//! to working precision. Results whose exact and returned values are both below 1e-285 pass.
+//! is added because a closed form compares its error bound with the floor before it rounds the
+//! result to working precision. Results whose exact and returned values are both below 1e-285 pass.
 
 /// Smaller results are not compared.
 const LEAST: f64 = 1e-285;

@@ -1,5 +1,5 @@
-//! The routines of `numeric` against multiple precision: bounds hold, accepted results are accurate,
-//! and planted errors are caught.
+//! The routines of `numeric` against multiple precision: bounds hold, accepted results are
+//! accurate, and planted errors are caught.
 
 mod acceptance;
 mod accuracy;
