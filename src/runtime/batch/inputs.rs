@@ -56,11 +56,11 @@ impl<'a> From<&'a Vec<f64>> for Rows<'a> {
     }
 }
 
-/// Rows of a known length.
+/// An input of each element, all of a known length.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a> {
     numbers: &'a [f64],
-    /// The length of a row.
+    /// The length of the input of an element.
     pub(super) length: usize,
     pub(super) is_shared: bool,
 }
@@ -79,7 +79,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    pub(super) fn row(self, element: usize) -> &'a [f64] {
+    pub(super) fn of_element(self, element: usize) -> &'a [f64] {
         match self.is_shared {
             true => self.numbers,
             false => &self.numbers[element * self.length..][..self.length],
@@ -119,7 +119,10 @@ impl<'a> Batch<'a> {
 
     /// The inputs of one element.
     pub(super) fn inputs(&self, element: usize) -> Inputs<'a> {
-        Inputs { active: self.active.row(element), inactive: self.inactive.row(element) }
+        Inputs {
+            active: self.active.of_element(element),
+            inactive: self.inactive.of_element(element),
+        }
     }
 }
 

@@ -82,13 +82,13 @@ fn begin<'a>(
     let Some(code) = installed.batches.get(batch.invariant_inputs()) else { return kernels };
     let mut results = 0;
     buffers.batch.inactive.clear();
-    buffers.batch.inactive.extend_from_slice(inactive.row(element));
+    buffers.batch.inactive.extend_from_slice(inactive.of_element(element));
     if let Some((invariant, scalar)) = &code.invariant {
         results = invariant.outputs();
         buffers.batch.inactive.resize(inactive.length + results, 0.0);
         let to = &mut buffers.batch.inactive[inactive.length..];
-        let rows = (active.row(element), inactive.row(element));
-        if invariant.run(rows.0, rows.1, &mut buffers.scratch, to).is_err() {
+        let (active, inactive) = (active.of_element(element), inactive.of_element(element));
+        if invariant.run(active, inactive, &mut buffers.scratch, to).is_err() {
             return kernels;
         }
         (kernels.scalar, kernels.has_invariant) = (scalar, true);
@@ -99,7 +99,11 @@ fn begin<'a>(
         batch.outputs_of_two.resize(kernel.outputs(), 0.0);
         batch.active_of_two.resize(2 * active.length, 0.0);
         batch.inactive_of_two.resize(2 * (inactive.length + results), 0.0);
-        interleave(&mut batch.active_of_two, active.row(element), active.row(element));
+        interleave(
+            &mut batch.active_of_two,
+            active.of_element(element),
+            active.of_element(element),
+        );
         interleave(&mut batch.inactive_of_two, &batch.inactive, &batch.inactive);
     }
     kernels
@@ -142,7 +146,7 @@ fn run_two_lanes(
         [(active, &mut buffers.active_of_two), (inactive, &mut buffers.inactive_of_two)]
     {
         if !input.is_shared {
-            interleave(to, input.row(element), input.row(element + 1));
+            interleave(to, input.of_element(element), input.of_element(element + 1));
         }
     }
     let outputs = &mut buffers.outputs_of_two;
