@@ -228,7 +228,7 @@ fn tower(depth: usize, runs: &Arc<AtomicUsize>) -> Arc<Recorded<Boxed>> {
     })
 }
 
-/// Where a kernel has no result, the tape does not run once more for each level below.
+/// The tape does not run once more for each level below a kernel without a result.
 #[test]
 fn the_time_of_an_exit_does_not_double_with_each_level() {
     for depth in [3, 6, 12] {
