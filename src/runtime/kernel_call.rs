@@ -108,6 +108,8 @@ pub(super) fn run_kernel(
     let installed = specialisation.kernel(request.purpose);
     let installed = installed.as_deref()?;
     let is_timed = match installed.dispatch() {
+        // The tape inside a kernel would not be faster.
+        _ if request.is_by_kernel => false,
         Dispatch::Kernel => false,
         Dispatch::Timed => true,
         Dispatch::Tape => return None,
