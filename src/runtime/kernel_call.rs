@@ -74,6 +74,15 @@ impl Repetition {
 thread_local! {
     /// True while the tape repeats a kernel call.
     static IS_REPEATING: Cell<bool> = const { Cell::new(false) };
+    /// True after a function inside had no result, until the kernel that called it exits.
+    static HAS_NESTED_EXIT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Notes that a function that a kernel has called has no result: none that is finite, so that this is
+/// also the reason of the kernel's own exit.
+#[cold]
+pub(super) fn note_nested_exit() {
+    HAS_NESTED_EXIT.set(true);
 }
 
 /// Calls `run`, which repeats a kernel call on the tape.
@@ -130,6 +139,8 @@ pub(super) fn run_kernel(
         }
         Err(reason) => {
             installed.exit();
+            let is_nested = HAS_NESTED_EXIT.replace(false);
+            let reason = if is_nested { ExitReason::NonFinite } else { reason };
             Err(KernelExit { graph_version: installed.graph_version, reason })
         }
     };

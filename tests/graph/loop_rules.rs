@@ -212,7 +212,6 @@ const BREAKAGES: &[Breakage] = &[
     (11, |g| g.accesses[access(0)].base = 1, "access i0 may be outside of its array"),
     (11, |g| g.accesses[access(0)].base = 3, "access i0 may be outside of its array"),
     (11, |g| stride(g, 1, 0, 2), "access i1 has two strides by r0"),
-    (11, |g| cycle_of_forward(g), "access i4 may be outside of its array"),
     (
         11,
         |g| g.arrays[array(3)] = ArrayData::Constants(vec![].into()),
@@ -341,10 +340,6 @@ fn stride(graph: &mut Graph, index: usize, by: usize, stride: i32) {
         strides.clear();
     }
     strides.push((by, stride));
-}
-
-fn cycle_of_forward(graph: &mut Graph) {
-    cycle(graph, 1).bound = 3;
 }
 
 /// Reads the saved values inside their loop.

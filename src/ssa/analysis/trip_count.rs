@@ -166,7 +166,7 @@ mod tests {
 
     /// for i in 0..4 { for j in 0..2i + 3 { x[…] } }
     fn triangle() -> Graph {
-        let text = "graph active 40 inactive 0\nv0 = const 3.0\nv1 = const 2.0\nv2 = const 0.0\n\
+        let text = "graph active 40 inactive 0 sparse\nv0 = const 3.0\nv1 = const 2.0\nv2 = const 0.0\n\
                     v3 = iteration r0\nv7 = iteration r1\nb0:\n  v13 = region r0 b1 bound 4 \
                     entries v4=v2\n  return v13\nb1:\n  v5 = mul v1 v3\n  v6 = add v5 v1\n  \
                     v11 = region r1 b2 bound 9 entries v8=v4\n  v12 = lt v3 v0\n  \
