@@ -253,7 +253,9 @@ pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
                 short.loops.push(region);
                 all = unrolled;
             }
-            short.others |= is_short && !can_expand(graph, region);
+            // A trip count that changes with the loop around is no data-dependent exit.
+            let has_exits = || last_iteration(graph, region).is_none();
+            short.others |= is_short && !can_expand(graph, region) && has_exits();
         }
         steps.insert(region, all);
     }

@@ -47,6 +47,9 @@ pub struct RerollLimits {
     pub times: u32,
     /// The least number of steps that a loop replaces. Default: 16.
     pub weight: u64,
+    /// The least number of steps that a loop replaces whose inner loops have another trip count in
+    /// each iteration: it cannot be expanded again. Default: 512.
+    pub ragged_weight: u64,
     /// The least number of iterations of a loop with a data-dependent exit. The code after such a
     /// loop was recorded once for each trip count. `None` leaves them all open. Default: 3.
     pub exits: Option<u32>,
@@ -73,6 +76,7 @@ impl RerollLimits {
         iterations: 4,
         times: 1 << 24,
         weight: 16,
+        ragged_weight: 512,
         exits: Some(3),
         distance: 4,
         occurrences: 16,

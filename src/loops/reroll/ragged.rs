@@ -160,7 +160,12 @@ impl Search<'_, '_> {
             }
         }
         let is_long = times >= limits.iterations.max(2) as usize;
-        let fits = is_long && self.has_no_other_users(&ragged) && self.has_affine_rows(&ragged);
+        let weight = |step: &Step| self.templates.weight(step.template);
+        let weight: u64 = self.steps[start..ragged.span.end()].iter().map(weight).sum();
+        let fits = is_long
+            && weight >= limits.ragged_weight
+            && self.has_no_other_users(&ragged)
+            && self.has_affine_rows(&ragged);
         fits.then_some(ragged)
     }
 

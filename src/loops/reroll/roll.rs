@@ -20,15 +20,15 @@ pub(super) fn roll(
     if !steps.iter().any(|step| is_loop(step, templates)) {
         return 0;
     }
-    if split_loops(steps, templates, definitions, limits) {
-        roll_repeatedly(steps, templates, definitions, limits);
-    }
+    split_loops(steps, templates, definitions, limits);
     for _ in 0..limits.depth {
         set_definitions(steps, definitions);
-        if !roll_ragged(steps, templates, definitions, limits) {
+        // First, because what is around such loops may repeat as it is.
+        let is_ragged = roll_ragged(steps, templates, definitions, limits);
+        roll_repeatedly(steps, templates, definitions, limits);
+        if !is_ragged {
             break;
         }
-        roll_repeatedly(steps, templates, definitions, limits);
     }
     unroll_copying(steps, templates, definitions, limits);
     steps.iter().filter(|step| is_loop(step, templates)).count()
@@ -82,8 +82,7 @@ pub(super) fn set_definitions(steps: &[Step], definitions: &mut Definitions<'_>)
     }
 }
 
-/// Splits loops of `steps` so that more operands are array elements. Returns true if it has split
-/// any.
+/// Splits loops of `steps` so that more operands are array elements.
 ///
 /// This comes after rolling, because split loops do not repeat.
 fn split_loops(
@@ -91,7 +90,7 @@ fn split_loops(
     templates: &mut Templates,
     definitions: &mut Definitions<'_>,
     limits: &RerollLimits,
-) -> bool {
+) {
     // All loops unrolled in one list, so that their operands can be followed.
     let (mut flat, mut loops) = (Vec::new(), Vec::new());
     for step in steps.iter() {
@@ -107,7 +106,7 @@ fn split_loops(
     set_definitions(&flat, definitions);
     let pieces = Search::new(&flat, templates, definitions, limits).split(&loops);
     if pieces.iter().all(Vec::is_empty) {
-        return false;
+        return;
     }
     // The pieces of each split loop, with the steps between them.
     let mut new = Vec::new();
@@ -131,7 +130,6 @@ fn split_loops(
         new.extend_from_slice(&flat[at..span.end()]);
     }
     *steps = new;
-    true
 }
 
 /// Unrolls loops for which more operands are copied to arrays than the loop has work.

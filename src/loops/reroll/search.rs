@@ -460,13 +460,19 @@ fn live_in(source: Source, array: Option<(ArraySource, usize, usize)>) -> Option
 }
 
 /// Tests whether these pieces can replace the whole loop: they cover at least half of it, and are
-/// few, or their lengths change by the same number from one to the next.
+/// few or regular.
 fn are_better(pieces: &[Repetition], whole: Span) -> bool {
     let covered: usize = pieces.iter().map(|piece| piece.span.end() - piece.span.start).sum();
-    let middle = pieces.get(1..pieces.len().saturating_sub(1)).unwrap_or_default();
-    let times = |piece: &Repetition| piece.span.times as i64;
-    let change = |pair: &[Repetition]| times(&pair[1]) - times(&pair[0]);
-    let mut changes = middle.windows(2).map(change);
-    let are_even = changes.next().is_none_or(|first| changes.all(|change| change == first));
-    covered * 2 >= whole.end() - whole.start && (pieces.len() <= 3 || are_even)
+    let times: Vec<usize> = pieces.iter().map(|piece| piece.span.times).collect();
+    let middle = times.get(1..times.len().saturating_sub(1)).unwrap_or_default();
+    covered * 2 >= whole.end() - whole.start
+        && (pieces.len() <= 3 || are_regular(middle) || are_regular(&times))
+}
+
+/// Tests whether trip counts change by the same number from one to the next, as in a triangle, or
+/// repeat such a sequence.
+fn are_regular(times: &[usize]) -> bool {
+    let change = |at: usize| times[at] as i64 - times[at - 1] as i64;
+    let period = (2..times.len()).find(|&at| change(at) != change(1)).unwrap_or(times.len());
+    (period..times.len()).all(|at| times[at] == times[at - period])
 }
