@@ -249,7 +249,8 @@ pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
             let can_overlap = || !Iteration::of(graph, Some(region), &blocks).is_chained();
             let is_short = trips < u64::from(LEAST_ROLLED_TRIPS) && unrolled < LEAST_LARGE_STEPS
                 || unrolled < LEAST_ROLLED_STEPS && can_overlap();
-            if is_short && can_expand(graph, region) {
+            if is_short && can_expand(graph, region) && !counts_inner_loops(graph, region, &blocks)
+            {
                 short.loops.push(region);
                 all = unrolled;
             }
@@ -263,6 +264,16 @@ pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
     let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
     short.steps = inner.map(|inner| steps[&inner]).fold(size(graph, &blocks), u64::saturating_add);
     short
+}
+
+/// Tests whether the trip count of a loop in `blocks`, the body of `region`, changes with its iteration:
+/// such a loop cannot be expanded itself.
+fn counts_inner_loops(graph: &Graph, region: Region, blocks: &[Block]) -> bool {
+    let mut inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
+    inner.any(|inner| {
+        let last = graph.regions[inner].cycle.as_ref().and_then(|_| last_iteration(graph, inner));
+        last.is_some_and(|last| last.terms.iter().any(|term| term.0 == region))
+    })
 }
 
 /// The number of steps of `blocks`.
