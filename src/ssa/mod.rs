@@ -81,6 +81,7 @@ pub use segment::{Segment, Segments};
 pub use sequence::{Lifetime, Sequence};
 pub(crate) use shared::{SharedParts, split_shared};
 pub use simplify::simplify;
+pub(crate) use simplify::without_invariant_entries;
 pub use table::Table;
 pub use verify::{VerifyError, verify};
 pub use version::accepts_calls;
