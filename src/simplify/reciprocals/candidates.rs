@@ -17,9 +17,9 @@ use crate::ssa::{Def, Flow, Graph, Nest, Node, control_slice};
 
 /// The largest number of reciprocals among the factors of a product.
 const MAX_FACTORS: u32 = 8;
-/// The largest number of nodes that a divisor is computed from and a dividend is compared with.
+/// The largest number of nodes that a divisor is computed from and that a dividend is compared with.
 const MAX_SOURCES: usize = 64;
-/// The distance to the nodes that a dividend is computed from and that are compared.
+/// The distance from a dividend to the nodes that it is computed from and that are compared.
 const DIVIDEND_DEPTH: usize = 3;
 
 /// Finds the quotients that may become products, and the reciprocals, which keep their bits.
@@ -105,24 +105,24 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// True if both are computed from the same number, other than constants, by few steps.
+    /// True if both are computed from the same number, other than constants, `dividend` by few steps.
     fn are_related(&mut self, dividend: Node, divisor: Node) -> bool {
         let graph = self.graph;
         let of_divisor =
             self.of_divisors.entry(divisor).or_insert_with(|| nearest_sources(graph, divisor));
-        let (mut level, mut next) = (vec![dividend], Vec::new());
-        for _ in 0..=DIVIDEND_DEPTH {
+        let mut level = vec![dividend];
+        for _ in 0..DIVIDEND_DEPTH {
             if level.iter().any(|node| of_divisor.contains(node)) {
                 return true;
             }
-            next.extend(level.drain(..).flat_map(|node| match graph.nodes[node].def {
-                // The quotient by it has its rounding error already.
+            let operands = level.iter().flat_map(|&node| match graph.nodes[node].def {
+                // Another quotient by the divisor is rounded already.
                 Def::Apply(Op::Div, [_, by, _]) if by == divisor => &graph.nodes[node].args()[..1],
                 _ => graph.nodes[node].args(),
-            }));
-            core::mem::swap(&mut level, &mut next);
+            });
+            level = operands.copied().collect();
         }
-        false
+        level.iter().any(|node| of_divisor.contains(node))
     }
 }
 

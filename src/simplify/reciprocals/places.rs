@@ -7,7 +7,7 @@ use hashbrown::{HashMap, HashSet};
 use super::Division;
 use crate::entity::PrimaryMap;
 use crate::op::Op;
-use crate::ssa::{Block, Def, End, Flow, Graph, Item, KnownRanges, Nest, Node};
+use crate::ssa::{Block, BlockRanges, Def, End, Flow, Graph, Item, KnownRanges, Nest, Node};
 
 /// The place of a reciprocal, with the divisions that use it.
 pub(super) struct Place {
@@ -27,7 +27,7 @@ pub(super) struct Places<'a> {
     order: PrimaryMap<Block, u32>,
     /// The blocks that use each node other than as the divisor of a candidate.
     other_uses: HashMap<Node, Vec<Block>>,
-    never_subnormal: PrimaryMap<Node, bool>,
+    least_exponents: PrimaryMap<Node, i32>,
 }
 
 impl<'a> Places<'a> {
@@ -61,8 +61,8 @@ impl<'a> Places<'a> {
             }
         }
         let ranges = KnownRanges::of(graph, flow);
-        let never_subnormal = never_subnormal(graph, flow);
-        Places { graph, ranges, nest, parents: graph.parents(), order, other_uses, never_subnormal }
+        let least_exponents = least_exponents(graph, flow, &ranges.at(graph.root()));
+        Places { graph, ranges, nest, parents: graph.parents(), order, other_uses, least_exponents }
     }
 
     /// The places for reciprocals of `divisor` that replace more than one of `divisions` on a path.
@@ -143,11 +143,12 @@ impl<'a> Places<'a> {
 
     /// True if `divisor` may be so small in `block` that its reciprocal overflows.
     pub(super) fn may_overflow(&self, divisor: Node, block: Block) -> bool {
-        if self.never_subnormal[divisor] {
-            return false;
-        }
+        /// The largest reciprocals are 2¹⁰²³ or somewhat more.
+        const LEAST: i32 = -1023;
+        let is_large = |exponent: i32| exponent >= LEAST;
         let range = self.ranges.at(block).range(divisor);
-        range.lower < f64::MIN_POSITIVE && range.upper > -f64::MIN_POSITIVE
+        !is_large(self.least_exponents[divisor])
+            && !is_large(exponent(range.lower.max(-range.upper).max(0.0)))
     }
 }
 
@@ -250,28 +251,54 @@ impl Uses {
     }
 }
 
-/// Finds the nodes whose values are never subnormal: 0, NaN, or at least 2⁻¹⁰²² in magnitude.
-fn never_subnormal(graph: &Graph, flow: &Flow<'_>) -> PrimaryMap<Node, bool> {
-    /// A sum with a constant above this is 0 or at least 2⁻⁵⁴ of it.
-    const LARGE: f64 = 1e-280;
-    let mut never = PrimaryMap::filled(false, graph.nodes.len());
-    let is_large = |node: Node| graph.constant(node).is_some_and(|number| number.abs() > LARGE);
+/// An exponent for each node: its value is 0, NaN, or at least that power of two in magnitude.
+fn least_exponents(
+    graph: &Graph,
+    flow: &Flow<'_>,
+    ranges: &BlockRanges<'_>,
+) -> PrimaryMap<Node, i32> {
+    let mut least = PrimaryMap::filled(SUBNORMAL, graph.nodes.len());
     for (node, data) in graph.nodes.iter() {
-        never[node] = match data.def {
-            Def::Const(bits) => !f64::from_bits(bits).is_subnormal(),
-            Def::Iteration(_) => true,
-            Def::Phi(..) => flow.sources(node).iter().all(|&of| never[of]),
+        let range = ranges.range(node);
+        let by_range = exponent(range.lower.max(-range.upper).max(0.0));
+        let known = match data.def {
+            Def::Const(bits) => exponent(f64::from_bits(bits)),
+            Def::Iteration(_) => 0,
+            Def::Phi(..) => {
+                let sources = flow.sources(node);
+                sources.iter().map(|&of| least[of]).min().unwrap_or(SUBNORMAL)
+            }
             Def::Apply(op, [a, b, c]) => match op {
-                Op::Sqrt | Op::Cosh | Op::Ln | Op::Log2 | Op::Log10 | Op::Signum => true,
-                Op::Floor | Op::Ceil | Op::Round | Op::Trunc => true,
-                Op::Add | Op::Sub => is_large(a) || is_large(b),
-                Op::Neg | Op::Abs | Op::CopySign => never[a],
-                Op::Min | Op::Max => never[a] && never[b],
-                Op::Select => never[b] && never[c],
-                _ => op.is_comparison(),
+                Op::Sqrt => (least[a] - 1) / 2,
+                Op::Neg | Op::Abs | Op::CopySign => least[a],
+                Op::Min | Op::Max => least[a].min(least[b]),
+                Op::Select => least[b].min(least[c]),
+                Op::Mul => least[a].saturating_add(least[b]),
+                // Logarithms of the neighbours of 1.
+                Op::Ln | Op::Log2 | Op::Log10 => -55,
+                Op::Signum | Op::Floor | Op::Ceil | Op::Round | Op::Trunc => 0,
+                Op::Add if [a, b].iter().all(|&arg| ranges.range(arg).is_not_negative()) => {
+                    least[a].min(least[b])
+                }
+                // A sum is a multiple of the last digit of its smaller operand.
+                Op::Add | Op::Sub => {
+                    let constants = [a, b].into_iter().filter_map(|arg| graph.constant(arg));
+                    constants.map(|number| exponent(number) - 54).max().unwrap_or(SUBNORMAL)
+                }
+                _ if op.is_comparison() => 0,
+                _ => SUBNORMAL,
             },
-            _ => false,
+            _ => SUBNORMAL,
         };
+        least[node] = known.max(by_range).max(SUBNORMAL);
     }
-    never
+    least
+}
+
+/// The exponent of the smallest number.
+const SUBNORMAL: i32 = -1074;
+
+/// The exponent of `number`; that of the smallest number if it is not larger.
+fn exponent(number: f64) -> i32 {
+    if number.is_normal() { ((number.abs().to_bits() >> 52) as i32) - 1023 } else { SUBNORMAL }
 }
