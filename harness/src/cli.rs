@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::programs::PROGRAMS;
+use crate::programs::extra::ExtraEntry;
 
 /// Verifies and measures phigrad on programs with known gradients.
 #[derive(Debug, Parser)]
@@ -58,6 +59,9 @@ pub struct RunArgs {
     /// Far fewer repetitions: a look, not a measurement.
     #[arg(long)]
     pub quick: bool,
+    /// Measure programs of about a thousand inputs instead, with what compiling them costs.
+    #[arg(long)]
+    pub extra: bool,
 }
 
 /// Arguments of `batch`.
@@ -190,33 +194,70 @@ pub struct Selection {
 impl Selection {
     /// The selected programs, each with the number of one configuration.
     pub fn resolve(&self) -> Result<Vec<(&'static Entry, usize)>, Error> {
-        let named = |entry: &&Entry| match &self.only {
-            Some(name) => entry.name.eq_ignore_ascii_case(name),
+        self.resolve_among(PROGRAMS)
+    }
+
+    /// The same among `programs`.
+    pub fn resolve_among<E: Selectable>(
+        &self,
+        programs: &'static [E],
+    ) -> Result<Vec<(&'static E, usize)>, Error> {
+        let named = |entry: &&E| match &self.only {
+            Some(name) => entry.name().eq_ignore_ascii_case(name),
             None => true,
         };
-        let entries: Vec<&'static Entry> = PROGRAMS.iter().filter(named).collect();
+        let entries: Vec<&'static E> = programs.iter().filter(named).collect();
         if let (Some(name), true) = (&self.only, entries.is_empty()) {
-            let known = PROGRAMS.iter().map(|entry| entry.name).collect();
+            let known = programs.iter().map(E::name).collect();
             return Err(Error::UnknownProgram { name: name.clone(), known });
         }
         let Some(config) = self.config else {
-            let configs = |entry: &'static Entry| (1..=entry.configs).map(move |c| (entry, c));
+            let configs = |entry: &'static E| (1..=entry.configs()).map(move |c| (entry, c));
             return Ok(entries.into_iter().flat_map(configs).collect());
         };
-        let check = |entry: &'static Entry| {
-            if (1..=entry.configs).contains(&config) {
+        let check = |entry: &'static E| {
+            if (1..=entry.configs()).contains(&config) {
                 return Ok((entry, config));
             }
-            let known = PROGRAMS.iter().map(|entry| (entry.name, entry.configs)).collect();
-            Err(Error::UnknownConfig { config, program: entry.name, known })
+            let known = programs.iter().map(|entry| (entry.name(), entry.configs())).collect();
+            Err(Error::UnknownConfig { config, program: entry.name(), known })
         };
         entries.into_iter().map(check).collect()
+    }
+}
+
+/// A program that the arguments may select.
+pub trait Selectable {
+    /// Its name.
+    fn name(&self) -> &'static str;
+    /// The number of its configurations.
+    fn configs(&self) -> usize;
+}
+
+impl Selectable for Entry {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn configs(&self) -> usize {
+        self.configs
+    }
+}
+
+impl Selectable for ExtraEntry {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn configs(&self) -> usize {
+        self.configs
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::extra::EXTRA;
 
     fn select(
         only: Option<&str>,
@@ -261,6 +302,16 @@ mod tests {
             );
             assert!(message.contains("HMC 1 to 3"), "{message}");
         }
+    }
+
+    #[test]
+    fn extra_programs_are_selected_among_themselves() {
+        let selection = Selection { only: Some("heat".to_owned()), config: None };
+        let selected = selection.resolve_among(EXTRA).unwrap();
+        assert_eq!((selected[0].0.name, selected.len()), ("Heat", 1));
+        let selection = Selection { only: Some("HMC".to_owned()), config: None };
+        let error = selection.resolve_among(EXTRA).err().unwrap();
+        assert!(error.to_string().contains("Pairs"), "{error}");
     }
 
     #[test]

@@ -35,6 +35,10 @@ const LEVEL: [u64; 6] = [250, 1_000, 2_300, 4_600, 8_200, 13_500];
 
 /// The trip count below which straight-line code is faster than a loop.
 pub(crate) const LEAST_ROLLED_TRIPS: u32 = 32;
+/// The trip count and the number of steps of a body from which on a loop is about as fast as
+/// straight-line code, which takes longer to compile.
+const LEAST_LARGE_TRIPS: u64 = 8;
+const LEAST_LARGE_BODY: u64 = 128;
 /// The number of steps below which straight-line code is faster than a loop whose iterations can
 /// overlap, by up to a factor of two.
 pub(crate) const LEAST_ROLLED_STEPS: u64 = 512;
@@ -247,7 +251,9 @@ pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
             let trips = u64::from(cycle.bound);
             let unrolled = all.saturating_mul(trips);
             let can_overlap = || !Iteration::of(graph, Some(region), &blocks).is_chained();
-            let is_short = trips < u64::from(LEAST_ROLLED_TRIPS) && unrolled < LEAST_LARGE_STEPS
+            let is_large = unrolled >= LEAST_LARGE_STEPS
+                || all >= LEAST_LARGE_BODY && trips >= LEAST_LARGE_TRIPS;
+            let is_short = trips < u64::from(LEAST_ROLLED_TRIPS) && !is_large
                 || unrolled < LEAST_ROLLED_STEPS && can_overlap();
             if is_short && can_expand(graph, region) && !counts_inner_loops(graph, region, &blocks)
             {

@@ -17,11 +17,11 @@ use crate::diff::{
 use crate::jit::{Allocator, Kernel, MAX_WORDS, saved_words, schedule_with_profile};
 use crate::loops::{RerollLimits, hoist};
 use crate::phi::{Applied, Closed, OpenLoop, simplify_branches};
-use crate::simplify::{SimplifyLimits, Stage, simplify_segments};
+use crate::simplify::{SimplifyLimits, Stage, share_reciprocals, simplify_segments};
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
     Folding, Graph, Sequence, block_profile, eliminate_dead_code, join_leaves, simplify, verify,
-    without_attached,
+    without_attached, without_invariant_entries,
 };
 
 /// A row of a table of passes.
@@ -72,7 +72,7 @@ fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 5] {
 }
 
 /// The passes from the primal graph, with checkpoints, to the graph of a kernel.
-pub(super) fn kernel_passes<'a>() -> [Pass<KernelState<'a>>; 6] {
+pub(super) fn kernel_passes<'a>() -> [Pass<KernelState<'a>>; 7] {
     [
         Pass {
             name: "reverse",
@@ -93,7 +93,13 @@ pub(super) fn kernel_passes<'a>() -> [Pass<KernelState<'a>>; 6] {
         Pass {
             name: "dead code",
             applies: KernelState::has_gradient,
-            run: |graph, _| eliminate_dead_code(&graph),
+            run: |graph, state| {
+                // An adjoint may be the same in all iterations.
+                without_invariant_entries(
+                    eliminate_dead_code(&graph),
+                    state.options.numerics.folding(),
+                )
+            },
         },
         Pass {
             name: "segments",
@@ -101,8 +107,14 @@ pub(super) fn kernel_passes<'a>() -> [Pass<KernelState<'a>>; 6] {
             run: |graph, state| simplify_in_segments(&graph, Stage::Final, state.options),
         },
         Pass {
+            name: "reciprocals",
+            // Of the final graph alone: a derivative of a quotient uses the quotient.
+            applies: |state| state.is_real() && state.is_optimised() && state.is_compiled,
+            run: |graph, _| share_reciprocals(&graph),
+        },
+        Pass {
             name: "hoist",
-            applies: |state| state.is_real() && state.is_optimised() && state.hoists,
+            applies: |state| state.is_real() && state.is_optimised() && state.is_compiled,
             run: |graph, _| hoist(&graph),
         },
     ]
@@ -159,7 +171,8 @@ pub(super) struct KernelState<'a> {
     tier: Tier,
     purpose: Purpose,
     options: &'a Options,
-    hoists: bool,
+    /// False for explanations, which show the gradient without passes that make only code faster.
+    is_compiled: bool,
 }
 
 impl<'a> KernelState<'a> {
@@ -169,7 +182,7 @@ impl<'a> KernelState<'a> {
         purpose: Purpose,
         options: &'a Options,
     ) -> Self {
-        KernelState { primal, tier, purpose, options, hoists: true }
+        KernelState { primal, tier, purpose, options, is_compiled: true }
     }
 
     fn has_gradient(&self) -> bool {
@@ -436,7 +449,7 @@ impl Recording {
         let primal = Checkpointed::new(&simplified);
         let (tier, purpose, options) = (Tier::Optimised, Purpose::Gradient, &options);
         let mut state =
-            KernelState { hoists: false, ..KernelState::new(&primal, tier, purpose, options) };
+            KernelState { is_compiled: false, ..KernelState::new(&primal, tier, purpose, options) };
         run(&kernel_passes(), simplified, &mut state)
     }
 }

@@ -8,6 +8,8 @@
 //! - `saturate`: applies the rules, within limits that are counts
 //! - `extract`: chooses the cheapest terms, common subterms counted once
 //!
+//! `reciprocals` is a pass of its own: divisions become multiplications.
+//!
 //! Nodes of the control slice, on which comparisons and singularities depend, keep their bits. They
 //! are in the e-graph only as context for rules, and so are values of enclosing blocks and of
 //! replayed blocks. A segment in which no rule may apply takes one test for each node.
@@ -18,10 +20,12 @@ mod egraph;
 mod extract;
 mod loops;
 mod matching;
+mod reciprocals;
 mod rules;
 mod saturate;
 mod segment;
 
+pub use self::reciprocals::share_reciprocals;
 pub use self::rules::Tag;
 
 use self::loops::Loops;

@@ -82,6 +82,7 @@ pub(crate) use renumber::inputs_first;
 pub use segment::{Segment, Segments};
 pub use sequence::{Lifetime, Sequence};
 pub use simplify::simplify;
+pub(crate) use simplify::without_invariant_entries;
 pub use table::Table;
 pub use verify::{VerifyError, verify};
 pub use version::accepts_calls;

@@ -1,11 +1,12 @@
 //! Copies loops, arrays and accesses through the folding builder.
 
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::analysis::{Flow, is_value_used};
 use super::arrays::{Access, AccessData, Array, ArrayData, Loop};
 use super::dead::Live;
-use super::graph::{End, Graph, Node, Region};
+use super::graph::{Def, End, Graph, Node, Region};
 use super::rebuild::Rebuild;
 use crate::entity::PrimaryMap;
 
@@ -100,6 +101,11 @@ impl Rebuild<'_> {
     }
 }
 
+/// True if `graph` has an entry φ that keeps its initial value in all iterations.
+pub(super) fn has_invariant_entries(graph: &Graph) -> bool {
+    invariant_entries(graph).values().any(|&invariant| invariant)
+}
+
 /// Finds the entry φs that keep their initial value: each leaf that continues the loop passes on
 /// the φ itself, or its initial value, perhaps through other such φs.
 fn invariant_entries(graph: &Graph) -> PrimaryMap<Node, bool> {
@@ -110,6 +116,13 @@ fn invariant_entries(graph: &Graph) -> PrimaryMap<Node, bool> {
     let flow = Flow::of(graph);
     // The value that each entry φ is known to keep.
     let mut known_value: PrimaryMap<Node, Node> = graph.nodes.keys().collect();
+    // Equal constants are equal values.
+    let mut constants: HashMap<u64, Node> = HashMap::new();
+    for (node, data) in graph.nodes.iter() {
+        if let Def::Const(bits) = data.def {
+            known_value[node] = *constants.entry(bits).or_insert(node);
+        }
+    }
     // Iterates to a fixed point: nested loops depend on each other in both directions.
     let mut changed = true;
     while core::mem::take(&mut changed) {

@@ -40,6 +40,18 @@ fn invariant_entry_phis_are_replaced() {
 }
 
 #[test]
+fn entry_phis_are_folded_until_none_is_invariant() {
+    // v6 is 1 in all iterations, by an equal constant; so v5 is, v7 is v0, and the adjoint v13 is 1.
+    let text = "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const 3.0\nv3 = const 1.0\nv4 = \
+                iteration r0\nb0:\n  v11 = region r0 b1 bound 4 entries v5=v1 v6=v1 v7=v0\n  v15 = \
+                region r1 b2 bound 4 entries v12=v1 replays r0\n  return v11 v15\nb1:\n  v8 = mul v5 \
+                v6\n  v9 = mul v7 v8\n  v10 = lt v4 v2\n  return v10 v8 v3 v9 v9\nb2:\n  v13 = mul v12 \
+                v6\n  v14 = mul v13 v5\n  return v14 v14\n";
+    let small = "graph active 1 inactive 0\nv1 = const 1.0\nb0:\n  return v0 v1\n";
+    assert_eq!(exact(text), small);
+}
+
+#[test]
 fn swapped_entry_phis_stay() {
     let text = counted(
         "v3=v0 v4=v1 v5=v0 v6=v0 v7=v0 v8=v2",

@@ -31,4 +31,5 @@ mod serialized;
 mod sparse;
 mod structure;
 mod tiers;
+mod tiny_divisors;
 mod trip_counts;

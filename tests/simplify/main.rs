@@ -9,4 +9,5 @@ mod examples;
 mod kernels;
 mod limits;
 mod random;
+mod reciprocals;
 mod rules;

@@ -6,6 +6,7 @@ mod check;
 mod choices;
 mod closed;
 mod coverage;
+pub mod extra;
 mod learning;
 mod run;
 mod scaling;
@@ -21,6 +22,7 @@ use crate::error::Error;
 /// Carries out what the arguments ask for.
 pub fn execute(cli: &Cli, out: &mut dyn Write) -> Result<(), Error> {
     match &cli.command {
+        Command::Run(args) if args.extra => extra::run(args, out),
         Command::Run(args) => run::run(args, out),
         Command::Check(selection) => check::check(selection, out),
         Command::Batch(args) => batch::batch(args, out),

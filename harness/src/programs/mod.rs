@@ -6,6 +6,7 @@ mod bgd_hyper_opt;
 mod brachistochrone;
 pub mod cart_pole;
 mod data;
+pub mod extra;
 pub mod hmc;
 mod hookean_spring;
 pub mod qwop;
@@ -82,7 +83,7 @@ pub trait Program: Sized + Send + Sync + 'static {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use std::sync::Arc;
 
     use super::Program;

@@ -59,7 +59,12 @@ impl<'a> KnownRanges<'a> {
         let Some(of_node) = self.nest.node_block(node) else { return true };
         core::iter::successors(Some(block), |&here| self.parents[here])
             .take(MAX_BLOCKS)
-            .any(|here| of_node == here || self.replayed_blocks[here] == Some(of_node))
+            .any(|here| of_node == here || self.replays(here, of_node))
+    }
+
+    /// True if the values of the block `replayed` are visible in `block` by replaying.
+    pub(crate) fn replays(&self, block: Block, replayed: Block) -> bool {
+        self.replayed_blocks[block] == Some(replayed)
     }
 
     /// The known ranges in `block`, also by conditions.
