@@ -94,8 +94,9 @@ impl<F: Fn(&[Var]) -> Var + Copy> Pair<F> {
             (3, 0, 0) => Served::Kernel,
             (0, 3, 0) => Served::Fallback,
             (0, 0, 0) => Served::Tape,
-            // Only one of value and gradient may be finite.
-            (_, 0, n) if n == tape => Served::NonFinite,
+            // Only one of value and gradient may be finite, or multiply by a reciprocal that
+            // overflows.
+            (_, f, n) if f + n == tape => Served::NonFinite,
             _ => panic!("served by several executors at {x:?}: {:?}", self.kernel.report()),
         }
     }

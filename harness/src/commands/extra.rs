@@ -48,7 +48,7 @@ pub struct ExtraRow {
     pub deviation: f64,
 }
 
-/// What a kernel costs.
+/// The costs of a kernel.
 #[derive(Clone, Debug, Serialize)]
 pub struct KernelCosts {
     /// The gradient by the kernel.

@@ -17,7 +17,7 @@ pub(super) struct Place {
     pub(super) divisions: Vec<Division>,
 }
 
-/// What the places of reciprocals depend on.
+/// The analyses that the places of reciprocals depend on.
 pub(super) struct Places<'a> {
     graph: &'a Graph,
     ranges: KnownRanges<'a>,

@@ -90,12 +90,12 @@ impl Program for RecurrentNetwork {
         let mut next = state.clone();
         let mut total = T::zero();
         for time in 0..self.steps() {
-            for unit in 0..UNITS {
+            for (unit, next) in next.iter_mut().enumerate() {
                 let mut sum = weights.bias[unit] + weights.signal[unit] * self.signal[time];
                 for (other, &state) in state.iter().enumerate() {
                     sum = sum + weights.recurrent[unit * UNITS + other] * state;
                 }
-                next[unit] = sum.tanh();
+                *next = sum.tanh();
             }
             core::mem::swap(&mut state, &mut next);
             let mut answer = T::zero();
