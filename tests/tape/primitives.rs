@@ -82,7 +82,12 @@ fn ordinary_values_and_gradients_are_those_of_closed_forms() {
                         let tolerance = Tolerance::new(2e-13, 1e-14);
                         assert!(close(d, expected, tolerance), "{op} {x:?} {i}: {d} {expected}");
                     }
-                    assert!(same(value, eval(op, args)), "{op} {x:?} {value}");
+                    // A kernel may multiply by the reciprocal that the gradient needs.
+                    let is_quotient = op == Op::Div && numerics == Numerics::Real;
+                    let tolerance = Tolerance::new(if is_quotient { 5e-16 } else { 0.0 }, 0.0);
+                    let expected = eval(op, args);
+                    let fits = same(value, expected) || close(value, expected, tolerance);
+                    assert!(fits, "{op} {x:?} {value}");
                 }
             }
         }
