@@ -59,7 +59,8 @@ pub struct RunArgs {
     /// Far fewer repetitions: a look, not a measurement.
     #[arg(long)]
     pub quick: bool,
-    /// Measure programs of about a thousand inputs instead, with what compiling them costs.
+    /// Measure programs of about a thousand inputs instead, with what compiling them costs. The memory
+    /// is that of the process, so that of the profile is right with one configuration alone.
     #[arg(long)]
     pub extra: bool,
 }
