@@ -1,6 +1,7 @@
 //! The invariants of loops and arrays, each violated in turn, and malformed text of loops.
 
 use phigrad::internals::entity::Entity;
+use phigrad::internals::op::Op;
 use phigrad::internals::ssa::{
     Access, AccessData, Array, ArrayData, Block, Def, End, Entry, Graph, Item, Loop, Node,
     NodeData, Outcome, ParseError, PlaceId, Region, interpret, parse, verify,
@@ -212,6 +213,7 @@ const BREAKAGES: &[Breakage] = &[
     (11, |g| g.accesses[access(0)].base = 1, "access i0 may be outside of its array"),
     (11, |g| g.accesses[access(0)].base = 3, "access i0 may be outside of its array"),
     (11, |g| stride(g, 1, 0, 2), "access i1 has two strides by r0"),
+    (11, |g| open_bound(g), "access i4 may be outside of its array"),
     (
         11,
         |g| g.arrays[array(3)] = ArrayData::Constants(vec![].into()),
@@ -296,7 +298,7 @@ const BREAKAGES: &[Breakage] = &[
 /// Adds a node with the largest id to the block of the first one.
 fn late(graph: &mut Graph) -> Node {
     let (root, x) = (graph.root(), graph.input(0));
-    let node = graph.push_apply(root, phigrad::internals::op::Op::Sin, &[x], None);
+    let node = graph.push_apply(root, Op::Sin, &[x], None);
     let items = &mut graph.blocks[root].items;
     items.rotate_right(1);
     node
@@ -340,6 +342,12 @@ fn stride(graph: &mut Graph, index: usize, by: usize, stride: i32) {
         strides.clear();
     }
     strides.push((by, stride));
+}
+
+/// A larger bound of the inner loop, whose last iteration then depends on the input.
+fn open_bound(graph: &mut Graph) {
+    cycle(graph, 1).bound = 3;
+    graph.nodes[node(11)].def = Def::Apply(Op::Lt, [node(9), node(0), node(9)]);
 }
 
 /// Reads the saved values inside their loop.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::ragged::Row;
+use super::emit_affine_loop::Row;
 use crate::ssa::{
     Access, AccessData, Appender, Array, ArrayData, Block, Def, Graph, Node, PlaceId, Region,
     inputs_first,

@@ -178,7 +178,7 @@ impl Emitter<'_> {
                 phis.into_iter().for_each(|phi| locals.define(phi));
             }
             // Emitted with the loop around it.
-            Template::Ragged { .. } => self.output.fail(),
+            Template::AffineLoop { .. } => self.output.fail(),
             Template::Loop { times, steps, place } => {
                 let first = locals.next;
                 locals.next += self.templates.outputs(template);
@@ -219,9 +219,9 @@ impl Emitter<'_> {
             let args = operands.by_ref().take(step.operands.len());
             let args: Args = args.map(|operand| operand.arg(&locals, &phis)).collect();
             match self.templates.get(step.template) {
-                Template::Ragged { .. } => {
+                Template::AffineLoop { .. } => {
                     let around = (region, times);
-                    self.emit_ragged(step.template, args, around, body, &mut locals);
+                    self.emit_affine_loop(step.template, args, around, body, &mut locals);
                 }
                 _ => self.step(step.template, args, body, &mut locals),
             }

@@ -8,7 +8,7 @@
 //! 2. `period`: periodic runs of templates in a list.
 //! 3. `search`: which periodic runs are loops, by their operands.
 //! 4. `roll`: makes each loop one step and repeats, so that outer loops are found around inner
-//!    ones; `ragged`: around inner loops whose trip count changes.
+//!    ones; `non_rectangular`: around inner loops whose trip count changes.
 //! 5. `exit_chain`: loops with a data-dependent exit, from chains of branches.
 //! 6. `emit` makes the new graph, with `argument` (array accesses for operands that vary) and
 //!    `exits` (loops with exits); `places` gives nested loops distinct source places.
@@ -23,12 +23,13 @@
 mod argument;
 mod collect;
 mod emit;
+mod emit_affine_loop;
 mod exit_chain;
 mod exits;
 mod jump_threading;
+mod non_rectangular;
 mod period;
 mod places;
-mod ragged;
 mod roll;
 mod search;
 mod template;
@@ -49,7 +50,7 @@ pub struct RerollLimits {
     pub weight: u64,
     /// The least number of steps that a loop replaces whose inner loops have another trip count in
     /// each iteration: it cannot be expanded again. Default: 512.
-    pub ragged_weight: u64,
+    pub non_rectangular_weight: u64,
     /// The least number of iterations of a loop with a data-dependent exit. The code after such a
     /// loop was recorded once for each trip count. `None` leaves them all open. Default: 3.
     pub exits: Option<u32>,
@@ -76,7 +77,7 @@ impl RerollLimits {
         iterations: 4,
         times: 1 << 24,
         weight: 16,
-        ragged_weight: 512,
+        non_rectangular_weight: 512,
         exits: Some(3),
         distance: 4,
         occurrences: 16,

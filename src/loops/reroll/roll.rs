@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::RerollLimits;
+use super::non_rectangular::roll_non_rectangular;
 use super::period::runs;
-use super::ragged::roll_ragged;
 use super::search::{Definitions, Repetition, Search, Source, Span};
 use super::template::{Inner, Ref, Step, Template, TemplateId, Templates};
 use crate::ssa::Node;
@@ -24,9 +24,9 @@ pub(super) fn roll(
     for _ in 0..limits.depth {
         set_definitions(steps, definitions);
         // First, because what is around such loops may repeat as it is.
-        let is_ragged = roll_ragged(steps, templates, definitions, limits);
+        let is_changed = roll_non_rectangular(steps, templates, definitions, limits);
         roll_repeatedly(steps, templates, definitions, limits);
-        if !is_ragged {
+        if !is_changed {
             break;
         }
     }
@@ -39,9 +39,9 @@ fn is_loop(step: &Step, templates: &Templates) -> bool {
 }
 
 /// The trip count and the body of a loop that can be unrolled.
-fn even_loop<'t>(step: &Step, templates: &'t Templates) -> Option<(usize, &'t [Inner])> {
+fn rectangular_loop<'t>(step: &Step, templates: &'t Templates) -> Option<(usize, &'t [Inner])> {
     match templates.get(step.template) {
-        Template::Loop { times, steps, .. } if templates.is_even_loop(step.template) => {
+        Template::Loop { times, steps, .. } if templates.is_rectangular_loop(step.template) => {
             Some((*times as usize, steps))
         }
         _ => None,
@@ -95,7 +95,7 @@ fn split_loops(
     let (mut flat, mut loops) = (Vec::new(), Vec::new());
     for step in steps.iter() {
         let start = flat.len();
-        match even_loop(step, templates) {
+        match rectangular_loop(step, templates) {
             Some((times, body)) => {
                 unroll(step, times, body, templates, &mut flat);
                 loops.push(Span { start, period: body.len(), times });
@@ -112,7 +112,7 @@ fn split_loops(
     let mut new = Vec::new();
     let mut of_loops = loops.iter().zip(&pieces);
     for step in steps.drain(..) {
-        if !templates.is_even_loop(step.template) {
+        if !templates.is_rectangular_loop(step.template) {
             new.push(step);
             continue;
         }
@@ -143,7 +143,7 @@ fn unroll_copying(
     let search = Search::new(steps, templates, definitions, limits);
     let mut new = Vec::with_capacity(steps.len());
     for step in steps.iter() {
-        if let Some((times, body)) = even_loop(step, templates) {
+        if let Some((times, body)) = rectangular_loop(step, templates) {
             let copied = body.iter().flat_map(|inner| &inner.operands).map(|&operand| {
                 let Ref::Outer(outer) = operand else { return 0 };
                 search.copied_operands(&step.operands[outer as usize..][..times])

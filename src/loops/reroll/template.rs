@@ -11,7 +11,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::ragged::{Trips, without_trips};
+use super::non_rectangular::{Trips, without_trips};
 use super::trace_loops::Param;
 use crate::entity::{PrimaryMap, entity};
 use crate::op::Op;
@@ -36,7 +36,7 @@ pub(super) enum Template {
     Loop { times: u32, steps: Vec<Inner>, place: Option<PlaceId> },
     /// These steps as often as `trips` tells, inside a loop. Its operands are rows, each of which
     /// counts as one operand, and initial values. The outputs are those of the last iteration.
-    Ragged { trips: Trips, steps: Vec<Inner>, place: Option<PlaceId> },
+    AffineLoop { trips: Trips, steps: Vec<Inner>, place: Option<PlaceId> },
     /// A trace loop. Its operands are the initial values of its entry φs, then one for each
     /// parameter that is no entry φ. Its outputs are its saved nodes, each for all iterations,
     /// and its φs.
@@ -175,7 +175,7 @@ impl Templates {
     }
 
     /// Tests whether `id` is a loop with a constant number of operands for each iteration.
-    pub(super) fn is_even_loop(&self, id: TemplateId) -> bool {
+    pub(super) fn is_rectangular_loop(&self, id: TemplateId) -> bool {
         let is_row = |operand: &Ref| matches!(operand, Ref::Rows { .. });
         match self.get(id) {
             Template::Loop { steps, .. } => {
@@ -212,7 +212,7 @@ impl Templates {
         match self.get(id) {
             Template::Apply { place, .. } | Template::Region { place, .. } => *place,
             Template::Loop { place, .. } | Template::While { place, .. } => *place,
-            Template::Ragged { place, .. } => *place,
+            Template::AffineLoop { place, .. } => *place,
             Template::TraceLoop { place, .. } | Template::Saved { place, .. } => *place,
             Template::Guard { .. } => None,
         }

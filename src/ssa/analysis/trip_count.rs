@@ -67,7 +67,7 @@ impl AffineIndex {
                     }
                     _ => return None,
                 }
-                Some(first).filter(|index| index.is_small())
+                Some(first).filter(|index| index.is_exact())
             }
             _ => None,
         }
@@ -88,57 +88,58 @@ impl AffineIndex {
         self.terms.retain(|term| term.1 != 0);
     }
 
-    fn is_small(&self) -> bool {
-        const MOST: i128 = 1 << 40;
-        self.constant.abs() <= MOST && self.terms.iter().all(|term| term.1.abs() <= MOST)
+    /// Tests whether it is computed without rounding: iteration numbers have 32 bits, and the sum of
+    /// so few terms has less than 53.
+    fn is_exact(&self) -> bool {
+        const MOST: i128 = 1 << 50;
+        const MOST_MULTIPLE: i128 = 1 << 18;
+        let is_small = |term: &(Region, i128)| term.1.abs() <= MOST_MULTIPLE;
+        self.constant.abs() <= MOST && self.terms.len() <= 4 && self.terms.iter().all(is_small)
     }
 
     /// The smallest and the largest value over all iterations of its loops.
     pub(crate) fn range(&self, graph: &Graph) -> (i128, i128) {
-        (-self.negated().most(graph), self.clone().most(graph))
+        self.range_within(graph, MAX_DEPTH)
     }
 
-    fn negated(&self) -> AffineIndex {
+    fn range_within(&self, graph: &Graph, depth: u32) -> (i128, i128) {
         let mut negated = self.clone();
         negated.scale(-1);
-        negated
+        (-negated.most(graph, depth), self.clone().most(graph, depth))
     }
 
     /// The largest value. The last iteration of an inner loop is a function of those of the loops
-    /// around it, so inner loops are eliminated first.
-    fn most(mut self, graph: &Graph) -> i128 {
-        /// More loops in turn than any nest has.
-        const ROUNDS: usize = 64;
-        for _ in 0..ROUNDS {
-            let last = |region: Region| last_iteration(graph, region);
-            // A loop that no other loop of the index depends on.
-            let depends = |region: Region| {
-                let lasts = self.terms.iter().filter_map(|term| last(term.0));
-                lasts.into_iter().any(|last| last.terms.iter().any(|term| term.0 == region))
-            };
-            let Some(at) = self.terms.iter().position(|term| !depends(term.0)) else { break };
+    /// around it, which have smaller ids, so inner loops are eliminated first.
+    fn most(mut self, graph: &Graph, depth: u32) -> i128 {
+        while let Some(at) = (0..self.terms.len()).max_by_key(|&at| self.terms[at].0) {
             let (region, multiple) = self.terms.swap_remove(at);
             if multiple <= 0 {
                 continue;
             }
-            let bound = i128::from(graph.bound(region).saturating_sub(1));
-            match last(region) {
+            match last_iteration_within(graph, region, depth) {
                 Some(last) => self.add(multiple, &last),
-                None => self.constant += multiple * bound,
+                None => {
+                    let bound = graph.bound(region).saturating_sub(1);
+                    self.constant += multiple * i128::from(bound);
+                }
             }
         }
-        // What is left is bounded by the bounds of the loops.
-        let most = |&(region, multiple): &(Region, i128)| {
-            multiple.max(0) * i128::from(graph.bound(region).saturating_sub(1))
-        };
-        self.constant + self.terms.iter().map(most).sum::<i128>()
+        self.constant
     }
 }
 
+/// The largest depth of loops whose trip counts depend on one another; the bounds serve for others.
+const MAX_DEPTH: u32 = 4;
+
 /// The number of the last iteration of `region`, a loop, if that is known before a call: all its
 /// leaves compare the iteration number with the same affine function, which is nowhere negative or
-/// beyond the bound.
+/// out of the bound.
 pub(crate) fn last_iteration(graph: &Graph, region: Region) -> Option<AffineIndex> {
+    last_iteration_within(graph, region, MAX_DEPTH)
+}
+
+fn last_iteration_within(graph: &Graph, region: Region, depth: u32) -> Option<AffineIndex> {
+    let depth = depth.checked_sub(1)?;
     let bound = i128::from(graph.regions[region].cycle.as_ref()?.bound);
     let mut last = None;
     for leaf in graph.leaves(graph.regions[region].root) {
@@ -148,14 +149,14 @@ pub(crate) fn last_iteration(graph: &Graph, region: Region) -> Option<AffineInde
             return None;
         }
         let most = AffineIndex::of_node(graph, most)?;
-        if most.terms.iter().any(|term| term.0 == region)
+        if most.terms.iter().any(|term| term.0 >= region)
             || last.replace(most.clone()).is_some_and(|known| known != most)
         {
             return None;
         }
     }
     let last = last?;
-    let (least, most) = last.range(graph);
+    let (least, most) = last.range_within(graph, depth);
     (least >= 0 && most < bound).then_some(last)
 }
 
@@ -182,6 +183,14 @@ mod tests {
         assert_eq!(last_iteration(&graph, outer), Some(AffineIndex::constant(3)));
         let terms = [(outer, 2)].into_iter().collect();
         assert_eq!(last_iteration(&graph, inner), Some(AffineIndex { constant: 2, terms }));
+    }
+
+    /// The verifier asks for ranges before it knows that iteration numbers are visible.
+    #[test]
+    fn loops_that_count_each_other_are_refused() {
+        let text = triangle().to_string().replace("v12 = lt v3 v0", "v12 = lt v3 v7");
+        let error = parse(&text).unwrap_err();
+        assert!(error.to_string().contains("v12 uses v7, not visible here"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Loops in loops whose trip count changes by the same number from one outer iteration to the next,
-//! as in a triangle.
+//! Non-rectangular loop nests: inner loops whose trip count changes by the same number from one
+//! outer iteration to the next, as in a triangle.
 //!
 //! The inner loops have been rolled. They have the same *shape*: their templates are equal but for
 //! the trip count. An outer iteration may use from an earlier one only what its inner loops computed
@@ -9,13 +9,10 @@
 use smallvec::SmallVec;
 
 use super::RerollLimits;
-use super::argument::{Arg, ArraySource, Leaf, OutputGraph};
-use super::emit::{Args, Emitter, Locals, Operand};
 use super::period::PeriodicRun;
 use super::search::{Definitions, Source, Span, continued};
 use super::template::{Inner, Ref, Step, Template, TemplateId, Templates};
-use crate::op::Op;
-use crate::ssa::{Array, Block, End, Node, PlaceId, Region};
+use crate::ssa::{Array, Node};
 
 /// The trip counts of an inner loop: that in the first outer iteration, and its change from one to
 /// the next.
@@ -62,15 +59,26 @@ enum RowArray {
 }
 
 /// An outer loop.
-struct Ragged {
+struct NonRectangular {
     span: Span,
     /// The trip counts of the steps of the body that are loops with other ones in each iteration.
     trips: Vec<Option<Trips>>,
     sources: Vec<SlotSource>,
 }
 
+/// The result of the search for an outer loop from one step on.
+enum Found {
+    Nest(NonRectangular),
+    /// A loop whose operands have no form in the new graph, or which is too small, up to this step.
+    Refused {
+        end: usize,
+    },
+    /// Too few iterations.
+    Short,
+}
+
 /// Rolls outer loops around loops of one shape; returns true if there are any.
-pub(super) fn roll_ragged(
+pub(super) fn roll_non_rectangular(
     steps: &mut Vec<Step>,
     templates: &mut Templates,
     definitions: &mut Definitions<'_>,
@@ -81,7 +89,7 @@ pub(super) fn roll_ragged(
         return false;
     }
     let runs = super::period::runs(&shapes, limits);
-    let mut found: Vec<Ragged> = Vec::new();
+    let mut found: Vec<NonRectangular> = Vec::new();
     let mut taken = vec![false; steps.len()];
     for PeriodicRun { period, start, end } in runs {
         let mut at = start;
@@ -92,24 +100,27 @@ pub(super) fn roll_ragged(
             }
             let end = (at..end).find(|&i| taken[i]).unwrap_or(end);
             let search = Search { steps, shapes: &shapes, templates, definitions };
-            match search.longest(period, at, end, limits) {
-                Some(ragged) => {
-                    taken[at..ragged.span.end()].fill(true);
-                    at = ragged.span.end();
-                    found.push(ragged);
+            at = match search.longest(period, at, end, limits) {
+                Found::Nest(nest) => {
+                    let end = nest.span.end();
+                    taken[at..end].fill(true);
+                    found.push(nest);
+                    end
                 }
-                None => at += 1,
-            }
+                // Not again from each of its iterations, so that the search takes linear time.
+                Found::Refused { end } => end,
+                Found::Short => at + 1,
+            };
         }
     }
-    found.sort_unstable_by_key(|ragged| ragged.span.start);
+    found.sort_unstable_by_key(|nest| nest.span.start);
     let is_found = !found.is_empty();
     let mut new = Vec::new();
     let mut at = 0;
-    for ragged in found {
-        new.extend_from_slice(&steps[at..ragged.span.start]);
-        at = ragged.span.end();
-        new.push(loop_step(&steps[ragged.span.start..at], &ragged, templates));
+    for nest in found {
+        new.extend_from_slice(&steps[at..nest.span.start]);
+        at = nest.span.end();
+        new.push(loop_step(&steps[nest.span.start..at], &nest, templates));
     }
     new.extend_from_slice(&steps[at..]);
     *steps = new;
@@ -124,17 +135,13 @@ struct Search<'a, 'g> {
 }
 
 impl Search<'_, '_> {
-    /// The longest loop that begins at `start`, if it has enough iterations and another trip count
-    /// in each.
-    fn longest(
-        &self,
-        period: usize,
-        start: usize,
-        end: usize,
-        limits: &RerollLimits,
-    ) -> Option<Ragged> {
+    /// The longest loop that begins at `start`, with another trip count of an inner loop in each
+    /// iteration.
+    fn longest(&self, period: usize, start: usize, end: usize, limits: &RerollLimits) -> Found {
         let body = &self.steps[start..start + period];
-        let second = self.steps.get(start + period..start + 2 * period)?;
+        let Some(second) = self.steps.get(start + period..start + 2 * period) else {
+            return Found::Short;
+        };
         let trips = body.iter().zip(second).map(|(first, second)| {
             let first = self.templates.trips(first.template)?;
             let by =
@@ -143,36 +150,29 @@ impl Search<'_, '_> {
         });
         let trips: Vec<Option<Trips>> = trips.collect();
         if trips.iter().all(Option::is_none) {
-            return None;
+            return Found::Short;
         }
-        let mut ragged = Ragged { span: Span { start, period, times: 0 }, trips, sources: vec![] };
+        let mut nest =
+            NonRectangular { span: Span { start, period, times: 0 }, trips, sources: vec![] };
         let most = ((end - start) / period).min(limits.times as usize);
-        while ragged.span.times < most && self.extend(&mut ragged, limits.distance) {
-            ragged.span.times += 1;
+        while nest.span.times < most && self.extend(&mut nest, limits.distance) {
+            nest.span.times += 1;
         }
-        let times = ragged.span.times;
-        for source in &mut ragged.sources {
-            // Found in the iteration that did not fit.
-            if let SlotSource::Operand(Source::Inside { distance, .. }) = source
-                && *distance >= times
-            {
-                *source = SlotSource::Operand(Source::LiveIn);
-            }
+        if nest.span.times < limits.iterations.max(2) as usize {
+            return Found::Short;
         }
-        let is_long = times >= limits.iterations.max(2) as usize;
         let weight = |step: &Step| self.templates.weight(step.template);
-        let weight: u64 = self.steps[start..ragged.span.end()].iter().map(weight).sum();
-        let fits = is_long
-            && weight >= limits.ragged_weight
-            && self.has_no_other_users(&ragged)
-            && self.has_affine_rows(&ragged);
-        fits.then_some(ragged)
+        let weight: u64 = self.steps[start..nest.span.end()].iter().map(weight).sum();
+        let fits = weight >= limits.non_rectangular_weight
+            && self.has_no_other_users(&nest)
+            && self.has_affine_rows(&nest);
+        if fits { Found::Nest(nest) } else { Found::Refused { end: nest.span.end() } }
     }
 
     /// Tests whether the steps after the iterations so far are a further one, and notes the sources
     /// of its operands.
-    fn extend(&self, ragged: &mut Ragged, most_distance: u32) -> bool {
-        let Ragged { span: Span { start, period, times }, trips, sources } = ragged;
+    fn extend(&self, nest: &mut NonRectangular, most_distance: u32) -> bool {
+        let NonRectangular { span: Span { start, period, times }, trips, sources } = nest;
         let (start, period, times) = (*start, *period, *times);
         let mut next = Vec::with_capacity(sources.len());
         for (at, trips_of_step) in trips.iter().enumerate() {
@@ -261,9 +261,9 @@ impl Search<'_, '_> {
 
     /// Tests whether all rows have a form in a loop: the operands of each row are the same, or all are
     /// constants, or elements of one array whose index is affine in both iteration numbers.
-    fn has_affine_rows(&self, ragged: &Ragged) -> bool {
-        let Span { start, period, times } = ragged.span;
-        ragged.trips.iter().enumerate().all(|(at, trips)| {
+    fn has_affine_rows(&self, nest: &NonRectangular) -> bool {
+        let Span { start, period, times } = nest.span;
+        nest.trips.iter().enumerate().all(|(at, trips)| {
             let Some(trips) = *trips else { return true };
             let mut begins = vec![0; times];
             self.templates.slots(self.steps[start + at].template).into_iter().all(|slot| {
@@ -307,7 +307,7 @@ impl Search<'_, '_> {
         if let Some((step, output)) = self.definitions.get(node) {
             let template = self.steps[step].template;
             let width = self.templates.outputs_of_iteration(template)?;
-            let is_even = self.templates.is_even_loop(template);
+            let is_even = self.templates.is_rectangular_loop(template);
             return is_even
                 .then(|| (RowArray::Loop(step, output % width), (output / width) as i64));
         }
@@ -320,11 +320,11 @@ impl Search<'_, '_> {
     }
 
     /// Tests whether only an inner loop itself uses what it computes before its last iteration.
-    fn has_no_other_users(&self, ragged: &Ragged) -> bool {
-        let Span { start, period, times } = ragged.span;
+    fn has_no_other_users(&self, nest: &NonRectangular) -> bool {
+        let Span { start, period, times } = nest.span;
         let mut own = hashbrown::HashMap::new();
         for iteration in 0..times {
-            for (at, trips) in ragged.trips.iter().enumerate() {
+            for (at, trips) in nest.trips.iter().enumerate() {
                 let step = &self.steps[start + iteration * period + at];
                 let (Some(trips), Template::Loop { steps: body, .. }) =
                     (trips, self.templates.get(step.template))
@@ -410,20 +410,20 @@ pub(super) fn without_trips(steps: &[Inner]) -> Option<Vec<Inner>> {
 }
 
 /// The outer loop as a step.
-fn loop_step(steps: &[Step], ragged: &Ragged, templates: &mut Templates) -> Step {
-    let Span { period, times, .. } = ragged.span;
+fn loop_step(steps: &[Step], nest: &NonRectangular, templates: &mut Templates) -> Step {
+    let Span { period, times, .. } = nest.span;
     let body = &steps[..period];
     let mut numbers = Vec::with_capacity(period);
     let mut width = 0;
     let mut inner_templates = Vec::with_capacity(period);
-    for (step, trips) in body.iter().zip(&ragged.trips) {
+    for (step, trips) in body.iter().zip(&nest.trips) {
         numbers.push(width);
         let (template, count) = match (trips, templates.get(step.template)) {
             (Some(trips), Template::Loop { steps, place, .. }) => {
                 let (steps, place) = (without_trips(steps).unwrap_or_default(), *place);
                 let count = step.outputs.len() / (trips.first as usize).max(1);
                 let weight = templates.weight(step.template);
-                let template = Template::Ragged { trips: *trips, steps, place };
+                let template = Template::AffineLoop { trips: *trips, steps, place };
                 (templates.intern(template, count, weight), count)
             }
             _ => (step.template, step.outputs.len()),
@@ -432,9 +432,9 @@ fn loop_step(steps: &[Step], ragged: &Ragged, templates: &mut Templates) -> Step
         width += count;
     }
     let mut operands: SmallVec<[Node; 3]> = SmallVec::new();
-    let mut sources = ragged.sources.iter();
+    let mut sources = nest.sources.iter();
     let mut inner = Vec::with_capacity(period);
-    for (index, (step, trips)) in body.iter().zip(&ragged.trips).enumerate() {
+    for (index, (step, trips)) in body.iter().zip(&nest.trips).enumerate() {
         let iterations = || steps.iter().skip(index).step_by(period);
         let slots = match trips {
             None => vec![Slot::Carried(step.operands.len())],
@@ -497,199 +497,4 @@ fn loop_step(steps: &[Step], ragged: &Ragged, templates: &mut Templates) -> Step
     let weight = steps.iter().map(|step| templates.weight(step.template)).sum();
     let template = Template::Loop { times: times as u32, steps: inner, place };
     Step { template: templates.intern(template, outputs.len(), weight), operands, outputs }
-}
-
-/// An operand of an inner loop in the new graph, before that loop is known.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
-    /// The operand in the first iteration of the inner loop.
-    first: Box<Arg>,
-    /// The change of its index from one iteration to the next.
-    by: i32,
-}
-
-impl OutputGraph {
-    /// The operand whose rows are `args`, one row after the other, in iteration i of `outside`, a
-    /// loop that will be appended to `block`.
-    pub(super) fn rows_in_loop(
-        &mut self,
-        args: &[Arg],
-        (trips, times): (Trips, usize),
-        outside: Region,
-        block: Block,
-        place: Option<PlaceId>,
-    ) -> Arg {
-        let mut starts = Vec::with_capacity(times);
-        let mut at = 0;
-        for iteration in 0..times {
-            starts.push(at);
-            at += trips.at(iteration);
-        }
-        let rows = || starts.iter().enumerate().map(|(i, &start)| &args[start..][..trips.at(i)]);
-        if rows().all(|row| row.iter().all(|arg| *arg == row[0])) {
-            let firsts: Vec<Arg> = rows().map(|row| row[0].clone()).collect();
-            return self.in_loop(&firsts, outside, block, place);
-        }
-        self.progression(rows(), outside)
-            .or_else(|| padded_table(rows(), outside))
-            .unwrap_or(Arg::Missing)
-    }
-
-    /// The access, if `rows` are elements of one array whose index is affine in both iteration
-    /// numbers.
-    fn progression<'a>(
-        &self,
-        rows: impl Iterator<Item = &'a [Arg]> + Clone,
-        outside: Region,
-    ) -> Option<Arg> {
-        let index = |arg: &Arg| self.element_index(arg);
-        let mut firsts = rows.clone();
-        let (first, second) = (firsts.next()?, firsts.next()?);
-        let (array, base) = index(first.first()?)?;
-        let by_inner = index(first.get(1)?)?.1 - base;
-        let by_outer = index(second.first()?)?.1 - base;
-        let like = super::argument::strides_of(&first[0]);
-        let fits = |(i, row): (i64, &[Arg])| {
-            row.iter().zip(0..).all(|(arg, j): (&Arg, i64)| {
-                index(arg) == Some((array, base + by_outer * i + by_inner * j))
-                    && super::argument::strides_of(arg) == like
-            })
-        };
-        if !(0..).zip(rows).all(fits) {
-            return None;
-        }
-        let mut strides: SmallVec<[(Region, i32); 2]> = like.into();
-        strides.push((outside, i32::try_from(by_outer).ok()?));
-        let element = Arg::Element { array, base: u32::try_from(base).ok()?, strides };
-        let by = i32::try_from(by_inner).ok()?;
-        Some(Arg::Row(Row { first: Box::new(element), by }))
-    }
-}
-
-/// The table of `rows`, which are constants; shorter rows are padded.
-fn padded_table<'a>(rows: impl Iterator<Item = &'a [Arg]> + Clone, outside: Region) -> Option<Arg> {
-    let width = rows.clone().map(<[Arg]>::len).max()?;
-    let mut leaves = Vec::new();
-    for row in rows {
-        let constants = row.iter().map(|arg| match arg {
-            &Arg::Leaf(leaf @ Leaf::Const(_)) => Some(leaf),
-            _ => None,
-        });
-        let constants: Option<Vec<Leaf>> = constants.collect();
-        let constants = constants?;
-        let last = *constants.last()?;
-        leaves.extend(constants.into_iter().chain(core::iter::repeat(last)).take(width));
-    }
-    let strides = [(outside, i32::try_from(width).ok()?)].into_iter().collect();
-    let table = Arg::Table { leaves: leaves.into(), strides };
-    Some(Arg::Row(Row { first: Box::new(table), by: 1 }))
-}
-
-impl Row {
-    /// The operand in `inside`, the inner loop.
-    fn in_loop(self, inside: Region) -> Arg {
-        let Row { first, by } = self;
-        match *first {
-            Arg::Element { array, base, mut strides } => {
-                strides.push((inside, by));
-                Arg::Element { array, base, strides }
-            }
-            Arg::Table { leaves, mut strides } => {
-                strides.push((inside, by));
-                Arg::Table { leaves, strides }
-            }
-            other => other,
-        }
-    }
-}
-
-impl Emitter<'_> {
-    /// Emits an inner loop of iterations of `around`, which will run at most `times` times.
-    pub(super) fn emit_ragged(
-        &mut self,
-        template: TemplateId,
-        args: Args,
-        (around, times): (Region, u32),
-        block: Block,
-        locals: &mut Locals,
-    ) {
-        let Template::Ragged { trips, steps, place } = self.templates.get(template) else { return };
-        let (trips, place) = (*trips, *place);
-        let most = trips.at(0).max(trips.at(times.saturating_sub(1) as usize)) as u32;
-        let width = steps.iter().map(|step| self.templates.outputs(step.template)).sum();
-        let mut inner = Locals::new(width);
-        steps.iter().flat_map(|step| &step.operands).for_each(|&operand| inner.need(operand));
-        let needed: Vec<usize> = (0..width).filter(|&number| locals.is_needed(number)).collect();
-        needed.iter().for_each(|&number| inner.need(Ref::Own(number as u32)));
-        let last = self.last_iteration(trips, around, block, place);
-        // Initial values first: they are steps before the loop.
-        let region = self.output.graph.regions.next_key();
-        let row = |_: &mut OutputGraph, operand: Ref, _| match operand {
-            Ref::Outer(outer) => Row::operand(&args[outer as usize], region),
-            _ => Arg::Missing,
-        };
-        let (carried, operands) = self.operands_by(&self.refs(steps, place), &args, block, row);
-        let pushed = self.output.graph.push_region(block, None, place);
-        debug_assert_eq!(region, pushed);
-        let phis = self.output.graph.make_loop(region, most, &carried.firsts);
-        let number = self.output.graph.intern_iteration(region);
-        let body = self.output.graph.regions[region].root;
-        let mut operands = operands.into_iter();
-        for step in steps {
-            let args = operands.by_ref().take(step.operands.len());
-            let args = args.map(|operand: Operand| operand.arg(&inner, &phis)).collect();
-            self.step(step.template, args, body, &mut inner);
-        }
-        let nexts = self.nexts(&carried, &inner, &phis, body, place);
-        let values: Vec<Node> = needed
-            .iter()
-            .map(|&number| self.output.node(&inner.get(number as u32), body, place))
-            .collect();
-        let again = self.output.graph.push_apply(body, Op::Lt, &[number, last], place);
-        let passed = [again].into_iter().chain(nexts).chain(values);
-        self.output.graph.blocks[body].end = End::Return(passed.collect());
-        let outputs = needed
-            .into_iter()
-            .map(|number| (number, Arg::Leaf(Leaf::Node(self.output.graph.push_phi(region)))));
-        let outputs: Vec<(usize, Arg)> = outputs.collect();
-        locals.define_some(width, outputs);
-    }
-
-    /// The number of the last iteration of an inner loop, as a node of `block`, in `around`.
-    fn last_iteration(
-        &mut self,
-        Trips { first, by }: Trips,
-        around: Region,
-        block: Block,
-        place: Option<PlaceId>,
-    ) -> Node {
-        let graph = &mut self.output.graph;
-        let number = graph.intern_iteration(around);
-        let multiple = match by {
-            1 => number,
-            _ => {
-                let by = graph.intern_const(f64::from(by).to_bits());
-                graph.push_apply(block, Op::Mul, &[number, by], place)
-            }
-        };
-        let first = graph.intern_const((f64::from(first) - 1.0).to_bits());
-        graph.push_apply(block, Op::Add, &[multiple, first], place)
-    }
-}
-
-impl Row {
-    /// The operand of a step in `inside`.
-    pub(super) fn operand(arg: &Arg, inside: Region) -> Arg {
-        match arg {
-            Arg::Row(row) => row.clone().in_loop(inside),
-            other => other.clone(),
-        }
-    }
-}
-
-/// The array and the index of an element or input.
-impl OutputGraph {
-    fn element_index(&self, arg: &Arg) -> Option<(ArraySource, i64)> {
-        super::argument::place(arg, &self.graph)
-    }
 }
