@@ -10,7 +10,7 @@
 use core::ops::Range;
 
 use super::passes::{
-    Coarsened, KernelState, Primal, Rolled, check, compile, kernel_passes, run,
+    Coarsened, KernelState, Primal, Rolled, check, compile, kernel_passes, limited, run,
     simplify_in_segments,
 };
 use super::{Numerics, Options, Purpose, Refusal, Tier};
@@ -42,9 +42,10 @@ pub(crate) struct Matrix {
 }
 
 /// The largest size of a graph of several products: so many steps, and so many for each one of the
-/// graph of a single product.
+/// recorded graph, or of the graph of a single product, which bounds the time to compile it.
 const STEPS: usize = 4096;
-const STEPS_PER_STEP: usize = 8;
+const STEPS_PER_NODE: usize = 8;
+const STEPS_PER_STEP: usize = 2;
 
 /// The largest number of products along axes, all in one run; more are computed in groups of at
 /// most so many.
@@ -65,6 +66,7 @@ pub(crate) fn whole_matrix(
     if !is_dense || options.numerics == Numerics::Exact || !recorded.regions.is_empty() {
         return Ok(None);
     }
+    limited(recorded, options)?;
     let differentiated = match matrix.purpose {
         Purpose::Hessian => reverse(recorded, Wanted::Gradient, Folding::Real),
         _ => outputs(
@@ -78,13 +80,14 @@ pub(crate) fn whole_matrix(
         ),
     };
     let differentiated = simplify(&eliminate_dead_code(&differentiated), Folding::Real);
-    let most = STEPS + STEPS_PER_STEP * recorded.nodes.len();
+    let most = STEPS + STEPS_PER_NODE * recorded.nodes.len();
     let Some(mut graph) = jacobian(&differentiated, Folding::Real, most) else { return Ok(None) };
     check("jacobian", &graph);
     if tier == Tier::Optimised {
         graph = simplify_in_segments(&graph, Stage::Final, options);
     }
     graph = eliminate_dead_code(&graph);
+    limited(&graph, options)?;
     compile(&graph, tier, options, &[]).map(Some)
 }
 
@@ -127,6 +130,7 @@ pub(crate) fn grouped_products(
     let rest = passes.iter().position(|pass| pass.name == "reverse").map_or(0, |at| at + 1);
     let mut state = KernelState::new(&checkpointed, primal.tier(), Purpose::Gradient, options);
     let graph = run(&passes[rest..], graph, &mut state);
+    limited(&graph, options)?;
     if saved_words(&graph) > options.limits.saved_values.min(MAX_WORDS as usize) as u64 {
         return Ok(None);
     }
@@ -144,7 +148,7 @@ fn directions(swept: &Graph, matrix: &Matrix) -> Option<Directions> {
         return Some(Directions::Axes);
     }
     // Groups of about the same size.
-    let runs = matrix.products.div_ceil(most.min(MAX_GROUP));
+    let runs = matrix.products.div_ceil(most.clamp(1, MAX_GROUP));
     let group = matrix.products.div_ceil(runs);
     (group > 1).then_some(Directions::Inputs(group))
 }

@@ -416,7 +416,7 @@ pub(crate) fn with_simple_branches(graph: Graph, applied: &mut Vec<Applied>) -> 
 }
 
 /// Refuses a graph that would take too long to compile.
-fn limited(graph: &Graph, options: &Options) -> Result<(), Refusal> {
+pub(super) fn limited(graph: &Graph, options: &Options) -> Result<(), Refusal> {
     let limit = options.limits.compiled;
     let size = graph.blocks.values().map(|block| block.items.len()).sum();
     if size > limit { Err(Refusal::TooManyToCompile { size, limit }) } else { Ok(()) }

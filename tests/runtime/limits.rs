@@ -358,3 +358,23 @@ fn a_sum_has_the_place_of_its_terms() {
     let place = error.place().unwrap();
     assert!(place.file.ends_with("limits.rs") && place.line == line, "{place:?}");
 }
+
+/// A matrix in one run of a kernel is no way around the limit.
+#[test]
+fn matrices_are_compiled_within_the_limits() {
+    for compiled in [20, 2000] {
+        let limits = limits(|limits| limits.compiled = compiled);
+        let f = manual(Numerics::Real)
+            .limits(limits)
+            .record(|x: &[Var]| (1..20).fold(x[0], |y, k| y.sin() * x[k % 3] + x[1]));
+        let at = [0.5, 0.4, 0.3];
+        let expected = f.hessian(&at).unwrap();
+        assert_eq!(f.compile().is_ok(), compiled == 2000);
+        for (found, expected) in f.hessian(&at).unwrap().iter().zip(&expected) {
+            assert!((found - expected).abs() <= 1e-12 * expected.abs().max(1.0));
+        }
+        assert_eq!(f.report().kernel_calls, u64::from(compiled == 2000), "{}", f.report());
+        let is_refused = |refusal: &Refusal| matches!(refusal, Refusal::TooManyToCompile { .. });
+        assert_eq!(f.report().refusals.iter().any(is_refused), compiled == 20);
+    }
+}
