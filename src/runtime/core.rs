@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
 use super::function::{Function, NoOutput, Request, Scalar, Weighted, read, run_or_nan};
-use super::kernel_call::{Repetition, Served, as_repetition, run_kernel};
+use super::kernel_call::{Repetition, Served, as_repetition, nested_exit, run_kernel};
 use super::lengths::OtherLengths;
 use super::outputs::{OutputShape, OutputWriter};
 use super::profile::KernelExit;
@@ -202,7 +202,7 @@ impl Core {
             match self.try_kernel(f, specialisation, key.inputs, request, results) {
                 Attempt::Served(value) => return value,
                 Attempt::Exit(exit) if request.is_by_kernel && !exit.is_finite() => {
-                    return Err(Kind::Failed.into());
+                    return Err(nested_exit());
                 }
                 Attempt::Exit(kernel_exit) => exit = Some(kernel_exit),
                 Attempt::NoKernel => {}
@@ -254,7 +254,7 @@ impl Core {
             }
         }
         if request.is_by_kernel && !exits.iter().all(|(_, exit)| exit.is_finite()) {
-            return Err(Kind::Failed.into());
+            return Err(nested_exit());
         }
         let expected = expected.map(|(_, shape)| shape.clone()).or(of_type);
         let mut shape = match expected {

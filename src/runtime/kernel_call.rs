@@ -4,6 +4,7 @@ use core::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::batch::BatchBuffers;
+use super::error::{Error, Kind};
 use super::function::Request;
 use super::installed::{Dispatch, Installed};
 use super::profile::{ExitReason, KernelExit};
@@ -74,15 +75,16 @@ impl Repetition {
 thread_local! {
     /// True while the tape repeats a kernel call.
     static IS_REPEATING: Cell<bool> = const { Cell::new(false) };
-    /// True after a function inside had no result, until the kernel that called it exits.
+    /// True after a function inside had no finite result, until a kernel exits.
     static HAS_NESTED_EXIT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Notes that a function that a kernel has called has no result: none that is finite, so that this is
-/// also the reason of the kernel's own exit.
+/// The error of a function that a kernel has called and that has no finite result. This is also the
+/// reason of the kernel's own exit.
 #[cold]
-pub(super) fn note_nested_exit() {
+pub(super) fn nested_exit() -> Error {
     HAS_NESTED_EXIT.set(true);
+    Kind::Failed.into()
 }
 
 /// Calls `run`, which repeats a kernel call on the tape.
