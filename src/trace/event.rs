@@ -309,7 +309,7 @@ impl Step {
         }
     }
 
-    /// The operands of a primitive; those beyond the arity, and those of other steps, are zero.
+    /// The operands of a primitive, padded with zeros; zeros for other steps.
     #[inline]
     pub(super) fn padded_operands(&self) -> [Operand; MAX_ARITY] {
         let count = match self.kind.rule {

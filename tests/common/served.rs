@@ -45,6 +45,8 @@ pub enum Served {
     Fallback,
     /// The tape, because the kernel's result was not finite.
     NonFinite,
+    /// The tape, for some results for the one reason and for some for the other.
+    FallbackOrNonFinite,
     /// The tape, because there is no kernel.
     Tape,
 }
@@ -94,9 +96,10 @@ impl<F: Fn(&[Var]) -> Var + Copy> Pair<F> {
             (3, 0, 0) => Served::Kernel,
             (0, 3, 0) => Served::Fallback,
             (0, 0, 0) => Served::Tape,
-            // Only one of value and gradient may be finite, or multiply by a reciprocal that
-            // overflows.
-            (_, f, n) if f + n == tape => Served::NonFinite,
+            // Only one of value and gradient may be finite.
+            (_, 0, n) if n == tape => Served::NonFinite,
+            // Only one of them may have a guard against the overflow of a reciprocal.
+            (_, f, n) if f + n == tape => Served::FallbackOrNonFinite,
             _ => panic!("served by several executors at {x:?}: {:?}", self.kernel.report()),
         }
     }

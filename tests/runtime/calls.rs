@@ -237,8 +237,14 @@ fn non_finite_inputs_give_the_result_of_the_tape() {
             for b in edges {
                 for c in edges {
                     let served = pair.check(&[a, b, c]);
-                    assert!(matches!(served, Served::Kernel | Served::NonFinite), "{served:?}");
-                    not_finite += u64::from(served == Served::NonFinite);
+                    // The reciprocal of such a divisor overflows.
+                    let is_tiny = numerics == Numerics::Real && [b, c].contains(&5e-324);
+                    let expected = match served {
+                        Served::FallbackOrNonFinite => is_tiny,
+                        served => matches!(served, Served::Kernel | Served::NonFinite),
+                    };
+                    assert!(expected, "{served:?} at {:?}", [a, b, c]);
+                    not_finite += u64::from(served != Served::Kernel);
                 }
             }
         }

@@ -146,7 +146,7 @@ fn errors_of_a_reciprocal_do_not_accumulate() {
     // The divisor is another one in each iteration.
     let text = looped("v6 = sqrt v3\n  v7 = div v5 v6\n  v8 = div v7 v6");
     assert_eq!(shared(&text).matches("recip").count(), 1);
-    // Not beyond some factors of a product.
+    // Up to some number of factors of a product.
     let divisions: Vec<String> = (4..40).map(|v| format!("  v{v} = div v{} v2\n", v - 1)).collect();
     let text = format!(
         "graph active 2 inactive 0\nb0:\n  v2 = sqrt v0\n  v3 = neg v1\n{}  return v39\n",
