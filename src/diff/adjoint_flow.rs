@@ -44,6 +44,9 @@ impl Reverse<'_> {
                 self.visit(saved, region, &mut flow);
             }
         }
+        for &node in &primal.stored[region] {
+            self.visit(node, region, &mut flow);
+        }
         while let Some(node) = flow.pending.pop() {
             let mut targets = primal.targets(node);
             match graph.nodes[node].def {
@@ -58,6 +61,8 @@ impl Reverse<'_> {
                     match &graph.arrays[array] {
                         // The adjoints of that trajectory are in sums already.
                         &ArrayData::Saved(saved) if !is_inside(saved) => targets.clear(),
+                        // So are those of cells.
+                        ArrayData::Cells(_) => targets.clear(),
                         ArrayData::Nodes(nodes) if primal.known_element(access).is_none() => {
                             let (inner, outer): (Vec<Node>, Vec<Node>) =
                                 nodes.iter().filter(has_adjoint).partition(|&&n| is_inside(n));

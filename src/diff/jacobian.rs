@@ -43,7 +43,9 @@ pub fn jacobian(graph: &Graph, folding: Folding, most: usize) -> Option<Graph> {
                 let condition = pass.copied(condition);
                 pass.builder.guard(condition, expect);
             }
-            Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => return None,
+            Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {
+                return None;
+            }
         }
     }
     let derivatives = match by_columns <= by_rows {

@@ -4,7 +4,8 @@ use smallvec::SmallVec;
 
 use crate::entity::PrimaryMap;
 use crate::ssa::{
-    self, Access, Array, ArrayData, Block, Def, Flow, Graph, Nest, Node, Region, known_element,
+    self, Access, Array, ArrayData, Block, Def, Flow, Graph, Item, Nest, Node, Region,
+    known_element,
 };
 
 /// The primal graph and its analyses.
@@ -20,6 +21,10 @@ pub(super) struct Primal<'a> {
     pub(super) reads: PrimaryMap<Region, Vec<Array>>,
     /// For each loop the nodes whose saved trajectory is read after it and gets adjoints.
     pub(super) trajectories: PrimaryMap<Region, Vec<Node>>,
+    /// For each region the active nodes that it stores in cells, at any depth.
+    pub(super) stored: PrimaryMap<Region, Vec<Node>>,
+    /// True for cells that active nodes are stored in.
+    pub(super) varied_cells: PrimaryMap<Array, bool>,
     /// For each block its number in preorder.
     starts: PrimaryMap<Block, usize>,
     /// For each region the number in preorder after its last block.
@@ -37,12 +42,15 @@ impl<'a> Primal<'a> {
             parents: graph.parents(),
             varied,
             reads: PrimaryMap::filled(Vec::new(), graph.regions.len()),
+            stored: PrimaryMap::filled(Vec::new(), graph.regions.len()),
+            varied_cells: PrimaryMap::filled(false, graph.arrays.len()),
             trajectories: PrimaryMap::filled(Vec::new(), graph.regions.len()),
             starts: PrimaryMap::filled(0, graph.blocks.len()),
             ends: PrimaryMap::filled(0, graph.regions.len()),
         };
         primal.number_blocks();
         primal.find_reads(&active);
+        primal.find_stores(&active);
         primal
     }
 
@@ -97,6 +105,24 @@ impl<'a> Primal<'a> {
         match self.graph.arrays[self.graph.accesses[access].array] {
             ArrayData::Inputs { first, .. } => Some(first).filter(|&n| self.graph.is_active(n)),
             _ => None,
+        }
+    }
+
+    /// Finds the cells that active nodes are stored in.
+    fn find_stores(&mut self, active: &PrimaryMap<Node, bool>) {
+        for (block, data) in self.graph.blocks.iter() {
+            for item in &data.items {
+                let Item::Store(access, node) = *item else { continue };
+                if !active[node] {
+                    continue;
+                }
+                self.varied_cells[self.graph.accesses[access].array] = true;
+                let mut around = self.nest.block_region(block);
+                while let Some(region) = around {
+                    self.stored[region].push(node);
+                    around = self.nest.region_around(region);
+                }
+            }
         }
     }
 

@@ -155,13 +155,16 @@ impl Reverse<'_> {
         self.close_sums(&opened);
     }
 
-    /// The blocks of `region` on paths to ends where an operand gets an adjoint; the others
-    /// need no sweep.
+    /// The blocks of `region` on paths to ends where an operand gets an adjoint, or all if it
+    /// stores active values; the others need no sweep.
     pub(super) fn active_blocks(&self, region: Region, carried: &Carried) -> HashSet<Block> {
         let root = self.graph.regions[region].root;
         let mut active_blocks = HashSet::new();
         for &leaf in self.primal.leaves(region) {
-            let mut next = Some(leaf).filter(|&leaf| self.is_seeded(region, leaf, carried));
+            // Any path may store a value with an adjoint.
+            let is_active =
+                !self.primal.stored[region].is_empty() || self.is_seeded(region, leaf, carried);
+            let mut next = Some(leaf).filter(|_| is_active);
             while let Some(block) = next.filter(|&block| active_blocks.insert(block)) {
                 next = self.primal.parents[block].filter(|_| block != root);
             }
@@ -180,6 +183,7 @@ impl Reverse<'_> {
             }
             self.zero_trajectory_adjoints(region);
         }
+        self.zero_cell_adjoints(&data.items);
         match &data.end {
             End::Return(_) => {
                 if let Some(frame) = sweep.frames.last() {
@@ -212,6 +216,7 @@ impl Reverse<'_> {
             match self.graph.blocks[block].items[index] {
                 Item::Node(node) => self.propagate(node),
                 Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+                Item::Store(access, node) => self.propagate_store(access, node),
                 Item::Region(region) => {
                     sweep.tasks.extend([Task::Steps(block, index), Task::Region(region)]);
                     return;

@@ -30,6 +30,7 @@ impl SavedValues {
         let graph = primal.graph;
         let tables: PrimaryMap<Array, bool> =
             graph.arrays.values().map(|array| is_table(graph, array)).collect();
+        let tables = with_cells(primal, tables);
         for node in graph.nodes.keys() {
             values.steps[node] = values.rematerialisation_steps(primal, &tables, node);
         }
@@ -90,6 +91,21 @@ impl Reverse<'_> {
     }
 }
 
+/// `tables` and the cells that are filled outside all regions: they still have their contents in
+/// the sweep.
+fn with_cells(primal: &Primal<'_>, mut tables: PrimaryMap<Array, bool>) -> PrimaryMap<Array, bool> {
+    for (block, data) in primal.graph.blocks.iter() {
+        if primal.nest.block_region(block).is_none() {
+            let filled = data.items.iter().filter_map(|item| match *item {
+                Item::Fill(array) => Some(array),
+                _ => None,
+            });
+            filled.for_each(|array| tables[array] = true);
+        }
+    }
+    tables
+}
+
 /// True if elements of `array` are loaded from constants or from inputs at equal distances,
 /// which are available in the sweep.
 fn is_table(graph: &Graph, array: &ArrayData) -> bool {
@@ -106,7 +122,10 @@ fn is_table(graph: &Graph, array: &ArrayData) -> bool {
             };
             numbers.is_some_and(is_progression)
         }
-        ArrayData::Saved(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => false,
+        ArrayData::Saved(_)
+        | ArrayData::Sums(_)
+        | ArrayData::Outputs { .. }
+        | ArrayData::Cells(_) => false,
     }
 }
 
@@ -142,7 +161,7 @@ fn required_values(primal: &Primal<'_>, recomputed: &[Region]) -> PrimaryMap<Nod
                     let entering = firsts.filter(|&first| enters_recomputed(first, Some(region)));
                     entering.for_each(|first| required[first] = true);
                 }
-                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {}
             }
         }
         if let (End::Branch { condition, .. }, Some(_)) = (&data.end, around) {

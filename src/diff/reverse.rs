@@ -21,7 +21,7 @@ use super::tape_order::{EntryPhis, TapeOrder};
 use crate::entity::PrimaryMap;
 use crate::op::{Op, contribution};
 use crate::ssa::{
-    ArrayData, Block, Builder, CallData, Def, End, Folding, Graph, Item, Node, Region,
+    Array, ArrayData, Block, Builder, CallData, Def, End, Folding, Graph, Item, Node, Region,
 };
 
 /// The outputs of the graph that [`reverse()`] makes.
@@ -115,6 +115,8 @@ pub(super) struct Reverse<'a> {
     pub(super) builder: Builder,
     /// For each node of the graph its copy in the new one.
     copy: PrimaryMap<Node, Option<Node>>,
+    /// For each array of cells of the graph its copy in the new one.
+    pub(super) cells_copy: PrimaryMap<Array, Option<Array>>,
     /// For each region of the graph its copy in the new one.
     pub(super) region_copy: PrimaryMap<Region, Option<Region>>,
     /// The inner loops that are run again where they are swept.
@@ -176,6 +178,7 @@ impl<'a> Reverse<'a> {
             wanted,
             builder,
             copy,
+            cells_copy: PrimaryMap::filled(None, graph.arrays.len()),
             region_copy: PrimaryMap::filled(None, graph.regions.len()),
             saved_values: SavedValues::of(primal, recomputed),
             order: TapeOrder::of(primal, folding, entries),
@@ -271,8 +274,21 @@ impl<'a> Reverse<'a> {
     /// Copies an item. A region is only begun, and returned with its copy.
     fn copy_item(&mut self, item: Item) -> Option<(Region, Region)> {
         match item {
+            Item::Fill(array) => {
+                let copy = self.builder.array(self.graph.arrays[array].clone());
+                self.builder.fill(copy);
+                self.cells_copy[array] = Some(copy);
+                None
+            }
             // `has_gradient` excludes graphs with sums.
-            Item::Fill(_) | Item::Accumulate(..) => None,
+            Item::Accumulate(..) => None,
+            Item::Store(access, node) => {
+                let stored = self.copied(node);
+                if let Some(cell) = self.copied_cell(access) {
+                    self.builder.store(cell, stored);
+                }
+                None
+            }
             Item::Node(node) => {
                 self.builder.set_place(self.graph.nodes[node].place);
                 self.copy[node] = match self.graph.nodes[node].def {
@@ -355,6 +371,9 @@ impl<'a> Reverse<'a> {
             }
         }
         self.zero_output_arrays();
+        let path = core::mem::take(&mut self.path);
+        self.zero_cell_adjoints(&path);
+        self.path = path;
         if self.primal.varied[output] {
             let one = self.builder.constant(1.0);
             if !self.add_to_sum(output, one) {
@@ -365,6 +384,7 @@ impl<'a> Reverse<'a> {
             match self.path[index] {
                 Item::Node(node) => self.propagate(node),
                 Item::Region(region) => self.sweep_region(region),
+                Item::Store(access, node) => self.propagate_store(access, node),
                 Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
             }
         }

@@ -11,16 +11,17 @@
 //! its adjoint in the end. The result differs in rounding only.
 //!
 //! A saved trajectory has sums of its own, from the end of the block with its loop up to the
-//! sweep of the loop.
+//! sweep of the loop. Cells have theirs, from the end of the block that fills them.
 
 use hashbrown::{HashMap, HashSet};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 use super::entry_phis::EntryOrder;
 use super::input_adjoints::range;
 use super::reverse::Reverse;
 use crate::entity::PrimaryMap;
-use crate::ssa::{Access, AccessData, Array, ArrayData, Def, Graph, Node, Region};
+use crate::ssa::{Access, AccessData, Array, ArrayData, Def, Graph, Item, Node, Region};
 
 /// The adjoints that are in sums at the current position.
 pub(super) struct Sums {
@@ -30,6 +31,8 @@ pub(super) struct Sums {
     maps: PrimaryMap<Array, Option<Map>>,
     /// For each node the sums of its trajectory, and whether there was a contribution.
     trajectories: PrimaryMap<Node, Option<(Array, bool)>>,
+    /// For each array of cells the sums that are its adjoint.
+    cells: PrimaryMap<Array, Option<Array>>,
 }
 
 /// The position in sums of element i of an array: `scale · i + offset`.
@@ -66,6 +69,7 @@ impl Sums {
             places: PrimaryMap::filled(None, graph.nodes.len()),
             maps: PrimaryMap::filled(None, graph.arrays.len()),
             trajectories: PrimaryMap::filled(None, graph.nodes.len()),
+            cells: PrimaryMap::filled(None, graph.arrays.len()),
         }
     }
 }
@@ -219,6 +223,11 @@ impl Reverse<'_> {
         let data = &graph.accesses[access];
         match &graph.arrays[data.array] {
             ArrayData::Constants(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => {}
+            ArrayData::Cells(_) => {
+                if let Some(sums) = self.sums.cells[data.array] {
+                    self.accumulate(data, Map { sums, scale: 1, offset: 0 }, increment);
+                }
+            }
             &ArrayData::Saved(saved) => {
                 let Some((sums, _)) = self.sums.trajectories[saved] else { return };
                 self.sums.trajectories[saved] = Some((sums, true));
@@ -280,6 +289,44 @@ impl Reverse<'_> {
         }
     }
 
+    /// Sets the adjoints of cells that `items`, the steps of a block, fill to zero.
+    pub(super) fn zero_cell_adjoints(&mut self, items: &[Item]) {
+        for item in items {
+            if let Item::Fill(array) = *item
+                && let ArrayData::Cells(count) = self.graph.arrays[array]
+                && self.primal.varied_cells[array]
+            {
+                let sums = self.builder.array(ArrayData::Sums(vec![None; count as usize]));
+                self.builder.fill(sums);
+                self.sums.cells[array] = Some(sums);
+            }
+        }
+    }
+
+    /// Adds the adjoint of the cell at `access` to that of `node`, which has been stored there.
+    pub(super) fn propagate_store(&mut self, access: Access, node: Node) {
+        let data = &self.graph.accesses[access];
+        if self.primal.varied[node]
+            && let Some(array) = self.sums.cells[data.array]
+        {
+            let strides = self.copied_strides(data);
+            let adjoint = self.builder.element(AccessData { array, base: data.base, strides });
+            self.add(node, adjoint);
+        }
+    }
+
+    /// The access of the gradient graph to the same cell.
+    pub(super) fn copied_cell(&self, access: Access) -> Option<AccessData> {
+        let data = &self.graph.accesses[access];
+        let array = self.cells_copy[data.array]?;
+        Some(AccessData { array, base: data.base, strides: self.copied_strides(data) })
+    }
+
+    fn copied_strides(&self, data: &AccessData) -> SmallVec<[(Region, i32); 2]> {
+        let stride = |&(region, stride): &(Region, i32)| Some((self.region_copy[region]?, stride));
+        data.strides.iter().filter_map(stride).collect()
+    }
+
     /// The sums for the trajectory of `node`, if there was a contribution.
     pub(super) fn trajectory_adjoints(&self, node: Node) -> Option<Array> {
         self.sums.trajectories[node].filter(|&(_, is_used)| is_used).map(|(sums, _)| sums)
@@ -305,8 +352,7 @@ impl Reverse<'_> {
     pub(super) fn copy_element(&mut self, access: Access) -> Node {
         let graph = self.graph;
         let data = &graph.accesses[access];
-        let stride = |&(region, stride): &(Region, i32)| Some((self.region_copy[region]?, stride));
-        let strides: Vec<(Region, i32)> = data.strides.iter().filter_map(stride).collect();
+        let strides = self.copied_strides(data);
         let copy = match &graph.arrays[data.array] {
             &ArrayData::Saved(saved) => {
                 let region = self.primal.nest.node_loop(saved).and_then(|r| self.region_copy[r]);
@@ -319,10 +365,15 @@ impl Reverse<'_> {
             ArrayData::Nodes(nodes) => {
                 ArrayData::Nodes(nodes.iter().map(|&node| self.copied(node)).collect())
             }
+            ArrayData::Cells(_) => {
+                return match self.copied_cell(access) {
+                    Some(cell) => self.builder.element(cell),
+                    None => self.builder.constant(f64::NAN),
+                };
+            }
             other => other.clone(),
         };
         let array = self.builder.array(copy);
-        let strides = strides.into_iter().collect();
         self.builder.element(AccessData { array, base: data.base, strides })
     }
 }

@@ -285,6 +285,7 @@ impl Tangents<'_> {
                 let tangent = |first: &Option<Node>| self.tangents[along][(*first)?];
                 Some(ArrayData::Sums(firsts.iter().map(tangent).collect()))
             }
+            &ArrayData::Cells(count) => Some(ArrayData::Cells(count)),
             ArrayData::Inputs { .. } | ArrayData::Constants(_) | ArrayData::Outputs { .. } => None,
         };
         let tangents = data.map(|data| self.editor.arrays.push(data));
@@ -371,6 +372,7 @@ impl Tangents<'_> {
                     Item::Accumulate(access, node) => {
                         self.accumulate(access, node, &mut with_steps);
                     }
+                    Item::Store(access, node) => self.store(access, node, &mut with_steps),
                     Item::Guard { .. } | Item::Region(_) => {}
                 }
             }
@@ -383,7 +385,7 @@ impl Tangents<'_> {
         let array = match item {
             Item::Fill(array) => array,
             Item::Accumulate(access, _) => self.graph.accesses[access].array,
-            Item::Node(_) | Item::Guard { .. } | Item::Region(_) => return false,
+            Item::Node(_) | Item::Guard { .. } | Item::Region(_) | Item::Store(..) => return false,
         };
         matches!(self.graph.arrays[array], ArrayData::Outputs { .. })
     }
@@ -398,6 +400,19 @@ impl Tangents<'_> {
                 && let Some(access) = self.access(access, along)
             {
                 steps.push(Item::Accumulate(access, tangent));
+            }
+        }
+    }
+
+    /// Appends the steps that store the tangents of `node`, zero included: another cell of the
+    /// array may vary.
+    fn store(&mut self, access: Access, node: Node, steps: &mut Vec<Item>) {
+        let array = self.graph.accesses[access].array;
+        for along in 0..self.varied.len() {
+            let is_used = self.arrays.get(&(array, along)).is_some_and(Option::is_some);
+            if is_used && let Some(access) = self.access(access, along) {
+                let tangent = self.tangent_or_zero(node, along);
+                steps.push(Item::Store(access, tangent));
             }
         }
     }

@@ -152,7 +152,10 @@ impl Reverse<'_> {
         let graph = self.graph;
         match graph.nodes[node].def {
             Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
-                ArrayData::Constants(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => None,
+                ArrayData::Constants(_)
+                | ArrayData::Sums(_)
+                | ArrayData::Outputs { .. }
+                | ArrayData::Cells(_) => None,
                 ArrayData::Inputs { .. } => {
                     self.primal.first_input(access).map(|_| AliasTarget::Sums)
                 }
@@ -385,7 +388,7 @@ fn uses(primal: &Primal<'_>) -> PrimaryMap<Node, u32> {
                 Item::Region(region) => {
                     graph.entries(region).iter().for_each(|entry| uses[entry.first] += 2);
                 }
-                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {}
             }
         }
         if let End::Return(values) = &data.end {

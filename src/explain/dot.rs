@@ -53,7 +53,7 @@ fn write(graph: &Graph, out: &mut String) -> core::fmt::Result {
     }
     for block in graph.blocks.keys() {
         write_guards(graph, block, out)?;
-        write_sums(graph, block, out)?;
+        write_stores(graph, block, out)?;
     }
     for region in graph.regions.keys() {
         write_joins(graph, region, out)?;
@@ -148,8 +148,8 @@ fn write_array(graph: &Graph, array: Array, out: &mut String) -> core::fmt::Resu
     nodes.try_for_each(|node| writeln!(out, "  {node} -> {array};"))
 }
 
-/// Writes the edges of the items of `block` that fill sums or add to them.
-fn write_sums(graph: &Graph, block: Block, out: &mut String) -> core::fmt::Result {
+/// Writes the edges of the items of `block` that write arrays.
+fn write_stores(graph: &Graph, block: Block, out: &mut String) -> core::fmt::Result {
     for item in &graph.blocks[block].items {
         match *item {
             Item::Fill(array) => {
@@ -162,6 +162,10 @@ fn write_sums(graph: &Graph, block: Block, out: &mut String) -> core::fmt::Resul
                     "  {node} -> {array} [style=dotted, label={:?}];",
                     format!("+ {label}")
                 )?;
+            }
+            Item::Store(access, node) => {
+                let (array, label) = (graph.accesses[access].array, access_line(graph, access));
+                writeln!(out, "  {node} -> {array} [style=dotted, label={label:?}];")?;
             }
             Item::Node(_) | Item::Guard { .. } | Item::Region(_) => {}
         }

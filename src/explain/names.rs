@@ -106,7 +106,7 @@ impl<'a> NodeNames<'a> {
         let fits = |item: &Item| match *item {
             Item::Node(_) => true,
             Item::Region(inner) => self.is_inline(inner),
-            Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => false,
+            Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => false,
         };
         let (graph, data) = (self.graph, &self.graph.regions[region]);
         data.cycle.is_none()
@@ -249,7 +249,7 @@ fn elements<'a>(graph: &'a Graph, tables: &mut Vec<Array>) -> PrimaryMap<Array, 
     let of = |(array, data): (Array, &'a ArrayData)| match data {
         ArrayData::Saved(node) => Elements::Saved(*node),
         &ArrayData::Inputs { first, .. } => Elements::inputs(graph, first),
-        ArrayData::Sums(_) | ArrayData::Outputs { .. } => {
+        ArrayData::Sums(_) | ArrayData::Outputs { .. } | ArrayData::Cells(_) => {
             sums += 1;
             Elements::Named(format!("S{}", subscript(sums)), 0)
         }

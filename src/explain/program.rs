@@ -193,12 +193,20 @@ impl<'a, 'g> Writer<'a, 'g> {
                 let (sum, added) = (reader.element(access).text(), reader.text(node));
                 self.line(depth, format!("add {added} to {sum}"));
             }
+            Item::Store(access, node) => {
+                let (cell, stored) = (reader.element(access).text(), reader.text(node));
+                self.line(depth, format!("{cell} = {stored}"));
+            }
         }
     }
 
     fn fill(&mut self, array: Array, depth: usize) {
         let reader = self.reader;
         let Some(name) = reader.table(array) else { return };
+        if let ArrayData::Cells(count) = reader.graph.arrays[array] {
+            self.line(depth, format!("{name} is an array of {count} numbers"));
+            return;
+        }
         let mut firsts = match &reader.graph.arrays[array] {
             ArrayData::Sums(firsts) => firsts.clone(),
             _ => vec![None],

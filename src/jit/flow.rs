@@ -19,9 +19,9 @@ use smallvec::SmallVec;
 
 use super::Lanes;
 use super::lower::{Lowered, Lowering};
-use super::plan::{Next, Plan, Step};
+use super::plan::{BasicBlock, Next, Plan, Step};
 use super::schedule::Test;
-use crate::ssa::{Node, Region};
+use crate::ssa::{Node, Region, last_iteration};
 
 /// The result of a function; native code returns it as a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,11 +110,14 @@ pub(super) fn lower(
     blocks: Range<usize>,
     entries: &Entries,
 ) {
+    // The first block comes last: it defines what the others use.
+    let first = lowering.builder.create_block();
+    lowering.builder.append_block_params_for_function_params(first);
+    lowering.builder.func.layout.append_block(first);
     let start = lowering.builder.create_block();
-    lowering.builder.append_block_params_for_function_params(start);
     lowering.builder.switch_to_block(start);
     let mut parameters = [Value::from_u32(0); 6];
-    parameters.copy_from_slice(lowering.builder.block_params(start));
+    parameters.copy_from_slice(lowering.builder.block_params(first));
     let [active, inactive, constants, scratch, outputs, entry] = parameters;
     let lowering =
         Lowering { buffers: [active, inactive, constants, scratch, outputs], ..lowering };
@@ -153,7 +156,7 @@ pub(super) fn lower(
             }
             flow.lowering.step(step);
         }
-        flow.finish(&block.next);
+        flow.finish(plan, &block.next);
         marks.push(flow.lowering.values.mark());
     }
     if let Some(ir_block) = flow.side_exit {
@@ -161,6 +164,9 @@ pub(super) fn lower(
         flow.return_status(Status::SideExit);
     }
     flow.lowering.values.back_to(0);
+    flow.lowering.builder.switch_to_block(first);
+    flow.lowering.begin_counters();
+    flow.lowering.builder.ins().jump(start, &[]);
     flow.lowering.builder.seal_all_blocks();
 }
 
@@ -170,6 +176,13 @@ enum Target {
     Block(ir::Block),
     /// The entry that the function returns.
     Outside(Status),
+}
+
+/// A jump to the next iteration of a loop.
+struct Repeat<'p> {
+    region: Region,
+    header: ir::Block,
+    values: &'p [Node],
 }
 
 struct Flow<'a, 'b, 'f> {
@@ -235,7 +248,7 @@ impl Flow<'_, '_, '_> {
     }
 
     /// Lowers the end of a block, with a side exit if a guard in it has failed.
-    fn finish(&mut self, next: &Next) {
+    fn finish(&mut self, plan: &Plan, next: &Next) {
         match *next {
             Next::Done => self.return_unless_failed(|flow| flow.status(Status::Done)),
             Next::Jump(block, ref values) => match self.target(block) {
@@ -257,6 +270,10 @@ impl Flow<'_, '_, '_> {
             Next::BackEdge(region, header, ref values) => self.back_edge(region, header, values),
             Next::Branch { test, then, otherwise } => {
                 self.side_exit_if_lanes_differ(test);
+                if let Some(repeat) = self.repeat(plan, then) {
+                    self.repeat_or_go_on(test, repeat, otherwise);
+                    return;
+                }
                 match (self.target(then), self.target(otherwise)) {
                     (Target::Outside(then), Target::Outside(otherwise)) => {
                         self.return_unless_failed(|flow| {
@@ -271,14 +288,16 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    /// Lowers a back edge of `region`, with a side exit if its bound is exceeded.
+    /// Lowers a back edge of `region`, with a side exit if its bound may be exceeded.
     fn back_edge(&mut self, region: Region, header: usize, values: &[Node]) {
         self.side_exit_if_failed();
         let replays = self.lowering.graph.regions[region].replays.is_some();
         let number = self.lowering.counter(region);
-        let step = if replays { -1 } else { 1 };
-        let number = self.lowering.builder.ins().iadd_imm_s(number, step);
-        if let (Some(cycle), false) = (&self.lowering.graph.regions[region].cycle, replays) {
+        let number = self.next_number(region, number);
+        let is_within = || last_iteration(self.lowering.graph, region).is_some();
+        if let (Some(cycle), false) = (&self.lowering.graph.regions[region].cycle, replays)
+            && !is_within()
+        {
             let bound = i64::from(cycle.bound);
             let builder = &mut self.lowering.builder;
             let failed = builder.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, number, bound);
@@ -292,6 +311,49 @@ impl Flow<'_, '_, '_> {
                 self.lowering.builder.ins().jump(ir_block, &args);
             }
         }
+    }
+
+    /// The header of the loop and the arguments that `block` passes on to it, if it does nothing
+    /// else and the loop cannot exceed its bound.
+    fn repeat<'p>(&self, plan: &'p Plan, block: usize) -> Option<Repeat<'p>> {
+        let BasicBlock { parameters, steps, next, .. } = &plan.blocks[block];
+        let Next::BackEdge(region, header, values) = next else { return None };
+        let Target::Block(header) = self.target(*header) else { return None };
+        let is_own = matches!(self.target(block), Target::Block(_));
+        let graph = self.lowering.graph;
+        let is_within =
+            graph.regions[*region].replays.is_some() || last_iteration(graph, *region).is_some();
+        (is_own && parameters.is_empty() && steps.is_empty() && is_within).then_some(Repeat {
+            region: *region,
+            header,
+            values,
+        })
+    }
+
+    /// Lowers the end of a loop: one jump for each iteration.
+    fn repeat_or_go_on(&mut self, test: Test, repeat: Repeat<'_>, otherwise: usize) {
+        self.side_exit_if_failed();
+        let Repeat { region, header, values } = repeat;
+        let holds = self.test(test);
+        let number = self.lowering.counter(region);
+        let next = self.next_number(region, number);
+        self.lowering.set_counter(region, next);
+        let (args, after) = (self.arguments(values), self.create_block());
+        self.lowering.builder.ins().brif(holds, header, &args, after, &[]);
+        self.lowering.builder.switch_to_block(after);
+        self.lowering.set_counter(region, number);
+        match self.target(otherwise) {
+            Target::Outside(status) => self.return_status(status),
+            Target::Block(ir_block) => {
+                self.lowering.builder.ins().jump(ir_block, &[]);
+            }
+        }
+    }
+
+    /// The number of the iteration after iteration `number`.
+    fn next_number(&mut self, region: Region, number: Value) -> Value {
+        let replays = self.lowering.graph.regions[region].replays.is_some();
+        self.lowering.builder.ins().iadd_imm_s(number, if replays { -1 } else { 1 })
     }
 
     /// The outcome of the test, as an integer.

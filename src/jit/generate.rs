@@ -13,7 +13,7 @@ use super::flow::{self, Entries};
 use super::kernel::Sizes;
 use super::layout::Layout;
 use super::lower::{Lowering, Signatures, Values};
-use super::memory::Pointers;
+use super::memory::{Counters, Pointers};
 use super::plan::Plan;
 use super::{Lanes, Schedule};
 use crate::numeric::Routine;
@@ -116,6 +116,7 @@ impl Generator<'_> {
             values: &mut self.values,
             failed: None,
             pointers: Pointers::default(),
+            counters: Counters::new(plan.functions.len() > 1),
         };
         flow::lower(lowering, plan, blocks, entries);
         builder.finalize(self.isa.frontend_config());

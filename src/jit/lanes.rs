@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::Lanes;
 use super::lower::Lowering;
+use crate::ssa::Region;
 
 impl Lowering<'_, '_> {
     /// The type of a number.
@@ -121,6 +122,19 @@ impl Lowering<'_, '_> {
         match self.lanes {
             Lanes::One => number,
             Lanes::Two => self.builder.ins().splat(F64X2, number),
+        }
+    }
+
+    /// The test whether the iteration number of a loop is less than a number.
+    pub(super) fn is_before(&mut self, (region, most): (Region, u32)) -> Value {
+        let number = self.counter(region);
+        let truth = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, number, i64::from(most));
+        match self.lanes {
+            Lanes::One => truth,
+            Lanes::Two => {
+                let mask = self.builder.ins().bmask(I64, truth);
+                self.builder.ins().splat(I64X2, mask)
+            }
         }
     }
 

@@ -325,6 +325,7 @@ impl Layout {
                 ArrayData::Sums(firsts) => {
                     ArraySource::Scratch(self.allocate(firsts.len() as u64)?)
                 }
+                &ArrayData::Cells(count) => ArraySource::Scratch(self.allocate(count.into())?),
             };
             self.arrays.push(source);
         }

@@ -13,7 +13,8 @@ use super::Lanes;
 use super::code::RUN;
 use super::layout::{Layout, Words};
 use super::math::{Function, is_call};
-use super::memory::Pointers;
+use super::memory::{Counters, Pointers};
+use super::operands::counter_test;
 use super::plan::{Source, Step};
 use crate::entity::PrimaryMap;
 use crate::op::{MAX_ARITY, Op};
@@ -81,6 +82,7 @@ pub(super) struct Lowering<'a, 'f> {
     pub(super) failed: Option<Value>,
     /// The pointers computed in the block.
     pub(super) pointers: Pointers,
+    pub(super) counters: Counters,
 }
 
 /// The values of nodes at the current position; reused from function to function for its
@@ -139,7 +141,7 @@ impl Lowering<'_, '_> {
                 let value = self.builder.ins().load(number, flags, base, at);
                 self.values.insert(node, Lowered::Number(value));
             }
-            Step::Store(node, slot) => {
+            Step::Spill(node, slot) => {
                 let value = self.number(node);
                 let at = self.offset(slots + slot);
                 self.builder.ins().store(flags, value, scratch, at);
@@ -151,6 +153,9 @@ impl Lowering<'_, '_> {
             }
             Step::Compute(node) => {
                 let value = match self.graph.nodes[node].def {
+                    Def::Apply(..) if let Some(test) = counter_test(self.graph, node) => {
+                        Lowered::Truth(self.is_before(test))
+                    }
                     Def::Apply(op, args) => self.apply(op, &args[..op.arity()]),
                     Def::Element(access) => Lowered::Number(self.element(node, access)),
                     Def::Call(call) => Lowered::Number(self.call(call)),
@@ -171,6 +176,7 @@ impl Lowering<'_, '_> {
             Step::ZeroOutputs(first, count) => self.zero_outputs(first, count),
             Step::Save(value, node) => self.save(value, node),
             Step::Accumulate(access, node) => self.accumulate(access, node),
+            Step::Store(access, node) => self.store_cell(access, node),
             Step::Begin(region) => self.begin(region),
             Step::SaveLast(region) => self.save_last(region),
             Step::Guard(condition, expect) => {

@@ -7,7 +7,9 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_frontend::{FunctionBuilder, Variable};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 use super::layout::{ArraySource, Trajectory};
 use super::lower::Lowering;
@@ -26,6 +28,24 @@ struct Address {
 }
 
 type Strides = SmallVec<[(Region, i64); 2]>;
+
+/// The iteration numbers of a function: variables, so that they are in registers.
+pub(super) struct Counters {
+    /// By the word of the scratch buffer.
+    variables: BTreeMap<u32, Variable>,
+    /// True if other functions read and write these words.
+    are_shared: bool,
+}
+
+impl Counters {
+    pub(super) fn new(are_shared: bool) -> Counters {
+        Counters { variables: BTreeMap::new(), are_shared }
+    }
+
+    fn variable(&mut self, builder: &mut FunctionBuilder<'_>, word: u32) -> Variable {
+        *self.variables.entry(word).or_insert_with(|| builder.declare_var(I64))
+    }
+}
 
 /// Pointers into buffers at the current iteration numbers, by their strides. Most accesses in a
 /// loop differ in the first index only, so they share a pointer.
@@ -48,14 +68,32 @@ impl Lowering<'_, '_> {
     /// The iteration number of `region`.
     pub(super) fn counter(&mut self, region: Region) -> Value {
         let word = self.layout.counter(self.graph, region);
-        let (flags, scratch, offset) = (self.flags(), self.scratch(), self.offset(word));
-        self.builder.ins().load(I64, flags, scratch, offset)
+        let variable = self.counters.variable(self.builder, word);
+        self.builder.use_var(variable)
     }
 
     pub(super) fn set_counter(&mut self, region: Region, number: Value) {
         let word = self.layout.counter(self.graph, region);
-        let (flags, scratch, offset) = (self.flags(), self.scratch(), self.offset(word));
-        self.builder.ins().store(flags, number, scratch, offset);
+        let variable = self.counters.variable(self.builder, word);
+        self.builder.def_var(variable, number);
+        if self.counters.are_shared {
+            let (flags, scratch, offset) = (self.flags(), self.scratch(), self.offset(word));
+            self.builder.ins().store(flags, number, scratch, offset);
+        }
+    }
+
+    /// Defines all iteration numbers that the function uses, in its first block.
+    pub(super) fn begin_counters(&mut self) {
+        let (flags, scratch) = (self.flags(), self.scratch());
+        for (word, variable) in core::mem::take(&mut self.counters.variables) {
+            let offset = self.offset(word);
+            let number = match self.counters.are_shared {
+                true => self.builder.ins().load(I64, flags, scratch, offset),
+                // Each loop begins in the function.
+                false => self.builder.ins().iconst(I64, 0),
+            };
+            self.builder.def_var(variable, number);
+        }
     }
 
     /// Sets the iteration number of `region` to that of its first iteration.
@@ -124,6 +162,12 @@ impl Lowering<'_, '_> {
         let before = self.builder.ins().load(number, flags, pointer, distance);
         let sum = self.builder.ins().fadd(before, value);
         self.builder.ins().store(flags, sum, pointer, distance);
+    }
+
+    pub(super) fn store_cell(&mut self, access: Access, node: Node) {
+        let value = self.number(node);
+        let address = self.of_access(access);
+        self.store(value, address);
     }
 
     /// Sets `len` words of the scratch buffer to zero, the first at `word`.

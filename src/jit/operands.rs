@@ -1,7 +1,8 @@
 //! Operands and uses of nodes, as the schedule sees them.
 
 use super::layout::inputs_in_progression;
-use crate::ssa::{AccessData, ArrayData, Block, Def, End, Graph, Item, Node, NodeData};
+use crate::op::Op;
+use crate::ssa::{AccessData, ArrayData, Block, Def, End, Graph, Item, Node, Region};
 
 /// The nodes that must be computed before `node`, elements of the arrays that it reads included.
 pub(super) fn operands(graph: &Graph, node: Node) -> &[Node] {
@@ -11,7 +12,8 @@ pub(super) fn operands(graph: &Graph, node: Node) -> &[Node] {
         ArrayData::Constants(_)
         | ArrayData::Inputs { .. }
         | ArrayData::Sums(_)
-        | ArrayData::Outputs { .. } => &[],
+        | ArrayData::Outputs { .. }
+        | ArrayData::Cells(_) => &[],
         ArrayData::Nodes(nodes) if access.strides.is_empty() => {
             let index = access.base as usize;
             nodes.get(index..=index).unwrap_or(&[])
@@ -24,11 +26,20 @@ pub(super) fn operands(graph: &Graph, node: Node) -> &[Node] {
 
 /// The operands that must be in registers. Those of a call are in the scratch buffer, as its
 /// results are.
-pub(super) fn in_registers(data: &NodeData) -> &[Node] {
-    match data.def {
-        Def::Apply(..) => data.args(),
+pub(super) fn in_registers(graph: &Graph, node: Node) -> &[Node] {
+    match graph.nodes[node].def {
+        Def::Apply(..) if counter_test(graph, node).is_some() => &[],
+        Def::Apply(..) => graph.nodes[node].args(),
         _ => &[],
     }
+}
+
+/// The loop and the number that `node` compares its iteration number with: whether that is less.
+pub(super) fn counter_test(graph: &Graph, node: Node) -> Option<(Region, u32)> {
+    let Def::Apply(Op::Lt, [number, most, _]) = graph.nodes[node].def else { return None };
+    let Def::Iteration(region) = graph.nodes[number].def else { return None };
+    let most = graph.constant(most)?;
+    (most == f64::from(most as u32)).then_some((region, most as u32))
 }
 
 /// The node that the element `node` is, if its index is constant.
@@ -68,7 +79,7 @@ pub(super) fn for_each_use(graph: &Graph, mut visit: impl FnMut(Node, Block)) {
                         firsts.iter().flatten().for_each(|&first| visit(first, block));
                     }
                 }
-                Item::Accumulate(_, node) => visit(node, block),
+                Item::Accumulate(_, node) | Item::Store(_, node) => visit(node, block),
             }
         }
         match &data.end {

@@ -55,6 +55,8 @@ pub(super) enum Inst {
     ZeroOutputs { first: u32, count: u32 },
     /// Adds a node to an element of sums.
     Accumulate(Access, Node),
+    /// Stores a node in a cell.
+    Store(Access, Node),
     /// Keeps this entry φ for the operand of the entry φ with this number until all entry φs of
     /// the innermost loop are assigned (a parallel copy).
     Hold(u32, Node),
@@ -163,6 +165,11 @@ fn basic_block(
             Item::Accumulate(access, node) => {
                 order.demand(node);
                 order.insts.push(Inst::Accumulate(access, node));
+            }
+            // Elements are loaded where they are used, perhaps later: their cells stay as they are.
+            Item::Store(access, node) => {
+                order.demand(node);
+                order.insts.push(Inst::Store(access, node));
             }
             Item::Node(_) | Item::Region(_) => {}
         }
@@ -310,7 +317,8 @@ impl Exports {
                 match *item {
                     Item::Node(node) => def_blocks[node] = Some(block),
                     Item::Region(region) => regions[block].push(region),
-                    Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+                    Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {
+                    }
                 }
             }
         }

@@ -201,7 +201,7 @@ fn for_each_use(
 fn for_each_use_in(graph: &Graph, inst: &Inst, mut visit: impl FnMut(Node)) {
     match *inst {
         Inst::Node(node) => {
-            in_registers(&graph.nodes[node]).iter().for_each(|&arg| visit(arg));
+            in_registers(graph, node).iter().for_each(|&arg| visit(arg));
             if let (Def::Element(_), Some(source)) =
                 (graph.nodes[node].def, known_element(graph, node))
             {
@@ -213,6 +213,7 @@ fn for_each_use_in(graph: &Graph, inst: &Inst, mut visit: impl FnMut(Node)) {
         | Inst::Return(_, node)
         | Inst::Write { node, .. }
         | Inst::Accumulate(_, node)
+        | Inst::Store(_, node)
         | Inst::Hold(_, node)
         | Inst::Next(_, node) => visit(node),
         Inst::Enter { region, .. } => {

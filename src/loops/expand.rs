@@ -38,7 +38,7 @@ pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
     for &region in loops {
         counters[region] = Some(counter(graph, region)?);
     }
-    if graph.arrays.values().any(ArrayData::is_sums)
+    if graph.arrays.values().any(ArrayData::is_written)
         || graph.regions.values().any(|region| region.replays.is_some())
     {
         return None;
@@ -171,7 +171,7 @@ impl Expand<'_> {
                     return;
                 }
                 // A graph with accumulators is not expanded.
-                Item::Fill(_) | Item::Accumulate(..) => {}
+                Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {}
             }
         }
         if !ends {
@@ -338,7 +338,7 @@ impl Expand<'_> {
                 ArrayData::Saved(node) => {
                     self.saved.get(node).and_then(|values| values.get(at)).copied()
                 }
-                ArrayData::Sums(_) | ArrayData::Outputs { .. } => None,
+                ArrayData::Sums(_) | ArrayData::Outputs { .. } | ArrayData::Cells(_) => None,
             };
             if let Some(only) = only {
                 return only;

@@ -246,7 +246,7 @@ fn moved(
             let target = match *item {
                 Item::Node(node) => targets[node],
                 Item::Guard { .. } => guards.get(&(block, position)).copied(),
-                Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => None,
+                Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => None,
             };
             if let Some(Target { before, .. }) = target {
                 editor.move_before((block, position), before);

@@ -15,7 +15,7 @@ use crate::diff::{
     Checkpointed, Wanted, checkpoint, custom_without_derivative, reordered, tangent,
 };
 use crate::jit::{Allocator, Kernel, MAX_WORDS, saved_words, schedule_with_profile};
-use crate::loops::{RerollLimits, hoist};
+use crate::loops::{RerollLimits, hoist, store_arrays};
 use crate::phi::{Applied, Closed, OpenLoop, simplify_branches};
 use crate::simplify::{SimplifyLimits, Stage, share_reciprocals, simplify_segments};
 use crate::soi::{crossing, cut, cut_evenly, divide};
@@ -52,7 +52,7 @@ pub(super) fn check(name: &str, graph: &Graph) {
 }
 
 /// The passes from the graph with loops to the primal graph, for [`Numerics::Real`].
-fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 5] {
+fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 6] {
     [
         Pass { name: "close", applies: PrimalState::closes, run: close_loops },
         Pass {
@@ -62,6 +62,12 @@ fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 5] {
             run: |graph, state| with_simple_branches(graph, &mut state.applied),
         },
         Pass { name: "expand", applies: PrimalState::expands, run: expand_short_loops },
+        Pass {
+            name: "cells",
+            // After all passes that have loops in closed form or as straight-line code.
+            applies: |_| true,
+            run: |graph, state| store_arrays(&graph, state.options.limits.saved_values as u64 / 4),
+        },
         Pass {
             name: "segments",
             applies: PrimalState::is_optimised,

@@ -104,7 +104,9 @@ impl Loops {
                     let own = self.nest.node_loop(*node);
                     own.is_some_and(|region| self.nest.loop_around(region).is_some())
                 }
-                ArrayData::Sums(_) | ArrayData::Outputs { .. } => is_in_loop(),
+                ArrayData::Sums(_) | ArrayData::Outputs { .. } | ArrayData::Cells(_) => {
+                    is_in_loop()
+                }
             },
             Def::Phi(..) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => is_in_loop(),
         }

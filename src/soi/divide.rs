@@ -87,7 +87,11 @@ fn runs(graph: &Graph) -> Vec<Vec<Node>> {
                 }
                 // A value may enter a region and come back.
                 Item::Region(_) => runs.push(core::mem::take(&mut run)),
-                Item::Node(_) | Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+                Item::Node(_)
+                | Item::Guard { .. }
+                | Item::Fill(_)
+                | Item::Accumulate(..)
+                | Item::Store(..) => {}
             }
         }
         runs.push(run);

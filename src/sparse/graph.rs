@@ -153,7 +153,7 @@ impl<'a> Execution<'a> {
                     Item::Node(node) => self.known[node] = self.node(node)?,
                     Item::Guard { .. } => {}
                     Item::Region(region) => self.region(region)?,
-                    Item::Fill(_) | Item::Accumulate(..) => return None,
+                    Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => return None,
                 }
             }
             match graph.blocks[block].end {
@@ -224,7 +224,7 @@ impl<'a> Execution<'a> {
                 SavedValues::Each(values) => values.get(index).copied().unwrap_or(Known::NOTHING),
                 SavedValues::Any(known) => *known,
             },
-            ArrayData::Sums(_) | ArrayData::Outputs { .. } => return None,
+            ArrayData::Sums(_) | ArrayData::Outputs { .. } | ArrayData::Cells(_) => return None,
         })
     }
 
@@ -252,7 +252,7 @@ impl<'a> Execution<'a> {
                 };
                 known.iter().fold(NONE, |all, known| dependences.union(all, known.value))
             }
-            ArrayData::Sums(_) | ArrayData::Outputs { .. } => return None,
+            ArrayData::Sums(_) | ArrayData::Outputs { .. } | ArrayData::Cells(_) => return None,
         })
     }
 
@@ -344,7 +344,7 @@ impl<'a> Execution<'a> {
                         _ => reads.extend(graph.operands(node)),
                     },
                     Item::Guard { .. } | Item::Region(_) => {}
-                    Item::Fill(_) | Item::Accumulate(..) => return None,
+                    Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => return None,
                 }
             }
             if let End::Return(values) = &graph.blocks[block].end {

@@ -68,9 +68,9 @@ impl Appender {
         *self.numbers.entry(region).or_insert_with(|| self.graph.push_iteration(region))
     }
 
-    /// The array with these contents. Accumulators other than outputs are always new.
+    /// The array with these contents. Cells, and accumulators other than outputs, are always new.
     pub(crate) fn intern_array(&mut self, data: ArrayData) -> Array {
-        if matches!(data, ArrayData::Sums(_)) {
+        if data.has_identity() {
             return self.graph.arrays.push(data);
         }
         let known = self.arrays.entry(data);

@@ -74,8 +74,13 @@ pub enum ArrayData {
     /// The saved values of a node, one for each iteration of its innermost loop, which has ended
     /// (within the current iteration of the loops around both).
     Saved(Node),
-    /// Accumulators. [`Item::Fill`](super::Item::Fill) sets them to these nodes, or to zero.
+    /// Accumulators. [`Item::Fill`](super::Item::Fill) sets them to these nodes, or to zero. No
+    /// step adds to an element that another has read.
     Sums(Vec<Option<Node>>),
+    /// So many cells of memory. After [`Item::Fill`](super::Item::Fill) each is stored at most once
+    /// ([`Item::Store`](super::Item::Store)), and read after that only: so a loop can read what
+    /// its earlier iterations have computed.
+    Cells(u32),
     /// Accumulators that begin with zero and are the outputs from this number on. Each path of
     /// the graph fills them, and returns only the other outputs, in order.
     Outputs {
@@ -98,13 +103,14 @@ impl ArrayData {
     /// let mut sums = ArrayData::Sums(vec![None, Some(x)]);
     /// assert_eq!(sums.nodes().collect::<Vec<_>>(), [x]);
     /// assert_eq!(sums.nodes_mut().count(), 1);
-    /// assert!(sums.is_sums());
+    /// assert!(sums.is_sums() && sums.is_written());
     /// ```
     pub fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
         let (nodes, saved, firsts) = match self {
-            ArrayData::Constants(_) | ArrayData::Inputs { .. } | ArrayData::Outputs { .. } => {
-                (&[][..], None, &[][..])
-            }
+            ArrayData::Constants(_)
+            | ArrayData::Inputs { .. }
+            | ArrayData::Outputs { .. }
+            | ArrayData::Cells(_) => (&[][..], None, &[][..]),
             ArrayData::Nodes(nodes) => (&nodes[..], None, &[][..]),
             ArrayData::Saved(saved) => (&[][..], Some(*saved), &[][..]),
             ArrayData::Sums(firsts) => (&[][..], None, &firsts[..]),
@@ -115,14 +121,25 @@ impl ArrayData {
     /// The same nodes, mutable. For an example see [`ArrayData::nodes`].
     pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
         let (nodes, saved, firsts) = match self {
-            ArrayData::Constants(_) | ArrayData::Inputs { .. } | ArrayData::Outputs { .. } => {
-                (&mut [][..], None, &mut [][..])
-            }
+            ArrayData::Constants(_)
+            | ArrayData::Inputs { .. }
+            | ArrayData::Outputs { .. }
+            | ArrayData::Cells(_) => (&mut [][..], None, &mut [][..]),
             ArrayData::Nodes(nodes) => (&mut nodes[..], None, &mut [][..]),
             ArrayData::Saved(saved) => (&mut [][..], Some(saved), &mut [][..]),
             ArrayData::Sums(firsts) => (&mut [][..], None, &mut firsts[..]),
         };
         nodes.iter_mut().chain(saved).chain(firsts.iter_mut().flatten())
+    }
+
+    /// Tests whether steps write its elements. For an example see [`ArrayData::nodes`].
+    pub fn is_written(&self) -> bool {
+        matches!(self, ArrayData::Sums(_) | ArrayData::Outputs { .. } | ArrayData::Cells(_))
+    }
+
+    /// Tests whether an equal array is another one: their elements may differ.
+    pub(crate) fn has_identity(&self) -> bool {
+        matches!(self, ArrayData::Sums(_) | ArrayData::Cells(_))
     }
 
     /// Tests whether steps accumulate into its elements. For an example see [`ArrayData::nodes`].
@@ -302,6 +319,7 @@ impl Graph {
             &ArrayData::Inputs { count, .. } | &ArrayData::Outputs { count, .. } => count as usize,
             ArrayData::Nodes(nodes) => nodes.len(),
             ArrayData::Sums(firsts) => firsts.len(),
+            ArrayData::Cells(count) => *count as usize,
             ArrayData::Saved(node) => {
                 let cycle = nest.node_loop(*node).and_then(|l| self.regions[l].cycle.as_ref());
                 cycle.map_or(0, |cycle| cycle.bound as usize)

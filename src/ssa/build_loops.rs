@@ -103,7 +103,8 @@ impl Builder {
         number
     }
 
-    /// The array with these contents: an equal one, or a new one. Accumulators are always new.
+    /// The array with these contents: an equal one, or a new one. Accumulators and cells are always
+    /// new.
     /// For an example see [`Builder::begin_loop`].
     pub fn array(&mut self, data: ArrayData) -> Array {
         self.graph.intern_array(data)
@@ -118,15 +119,15 @@ impl Builder {
         if let Some(node) = self.only_value(&access) {
             return node;
         }
-        let is_sums = self.graph.arrays[access.array].is_sums();
+        let is_written = self.graph.arrays[access.array].is_written();
         let access = self.access(access);
         let fact = Fact::Defined(Def::Element(access));
         if let Some(&node) = self.known.get(&fact) {
             return node;
         }
         let node = self.graph.push_element(self.block, access, self.place);
-        // An accumulator may change between two reads.
-        self.record_fact(if is_sums { Fact::Visible(node) } else { fact }, node);
+        // An element may change between two reads.
+        self.record_fact(if is_written { Fact::Visible(node) } else { fact }, node);
         node
     }
 
@@ -208,6 +209,29 @@ impl Builder {
         self.graph.blocks[self.block].items.push(Item::Accumulate(access, node));
     }
 
+    /// Stores `node` in the cell at `access`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::internals::ssa::{AccessData, ArrayData, Builder, Folding, Outcome, interpret, verify};
+    ///
+    /// let mut builder = Builder::new(1, 0, Folding::Exact);
+    /// let x = builder.input(0);
+    /// let array = builder.array(ArrayData::Cells(1));
+    /// let cell = AccessData { array, base: 0, strides: Default::default() };
+    /// builder.fill(array);
+    /// builder.store(cell.clone(), x);
+    /// let element = builder.element(cell);
+    /// builder.finish_block(&[element]);
+    /// assert_eq!(verify(builder.graph()), Ok(()));
+    /// assert_eq!(interpret(builder.graph(), &[2.0]), Outcome::Values(vec![2.0]));
+    /// ```
+    pub fn store(&mut self, access: AccessData, node: Node) {
+        let access = self.access(access);
+        self.graph.blocks[self.block].items.push(Item::Store(access, node));
+    }
+
     /// The only value of the element at `access`, if it has only one.
     fn only_value(&mut self, access: &AccessData) -> Option<Node> {
         let data = &self.graph.arrays[access.array];
@@ -227,7 +251,10 @@ impl Builder {
                 let node = *nodes.get(base)?;
                 (is_fixed || nodes.iter().all(|&other| other == node)).then_some(node)
             }
-            ArrayData::Saved(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => None,
+            ArrayData::Saved(_)
+            | ArrayData::Sums(_)
+            | ArrayData::Outputs { .. }
+            | ArrayData::Cells(_) => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
+use super::arrays::{Access, AccessData, Array, Entry, Loop};
 use super::graph::{CallData, Def, End, Graph, Item, Node, NodeData, Region};
 
 /// The clones of nodes, regions and arrays. All others stand for themselves.
@@ -61,6 +61,9 @@ impl Copies {
                 Item::Fill(array) => Item::Fill(self.array(graph, array)),
                 Item::Accumulate(access, node) => {
                     Item::Accumulate(self.access(graph, access), self.node(node))
+                }
+                Item::Store(access, node) => {
+                    Item::Store(self.access(graph, access), self.node(node))
                 }
             };
             graph.blocks[new].items.push(item);
@@ -131,7 +134,7 @@ impl Copies {
         }
         let mut data = graph.arrays[array].clone();
         data.nodes_mut().for_each(|node| *node = self.node(*node));
-        let is_shared = data == graph.arrays[array] && !matches!(data, ArrayData::Sums(_));
+        let is_shared = data == graph.arrays[array] && !data.has_identity();
         let copy = if is_shared { array } else { graph.arrays.push(data) };
         self.arrays.insert(array, copy);
         copy

@@ -134,7 +134,7 @@ struct Marking<'a> {
     parents: PrimaryMap<Block, Option<Block>>,
     /// The blocks of each region's tree, parents first.
     blocks: PrimaryMap<Region, Vec<Block>>,
-    /// The steps that fill or add to each array.
+    /// The steps that write each array.
     writes: PrimaryMap<Array, Vec<(Block, Item)>>,
     /// The value that all leaves below a block pass on for the current φ, if it is the same.
     uniform: PrimaryMap<Block, Option<Node>>,
@@ -152,7 +152,7 @@ impl<'a> Marking<'a> {
             for &item in &graph.blocks[block].items {
                 match item {
                     Item::Fill(array) => writes[array].push((block, item)),
-                    Item::Accumulate(access, _) => {
+                    Item::Accumulate(access, _) | Item::Store(access, _) => {
                         writes[graph.accesses[access].array].push((block, item));
                     }
                     Item::Node(_) | Item::Guard { .. } | Item::Region(_) => {}
@@ -252,16 +252,16 @@ impl<'a> Marking<'a> {
         }
         let data = &self.graph.arrays[array];
         data.nodes().for_each(|node| self.mark(node));
-        if data.is_sums() {
+        if data.is_written() {
             self.mark_writes(array);
         }
     }
 
-    /// Marks all that is added to `array`.
+    /// Marks all that is written to `array`.
     fn mark_writes(&mut self, array: Array) {
         for (block, item) in core::mem::take(&mut self.writes[array]) {
             self.mark_block(block);
-            if let Item::Accumulate(access, node) = item {
+            if let Item::Accumulate(access, node) | Item::Store(access, node) = item {
                 self.mark_access(access);
                 self.mark(node);
             }

@@ -159,10 +159,12 @@ pub enum Item {
     },
     /// Runs the blocks of a region; its φs are visible afterwards.
     Region(Region),
-    /// Sets the sums of an array to their initial values.
+    /// Sets the sums of an array to their initial values, or forgets the contents of cells.
     Fill(Array),
     /// Adds a node to the sum at this place.
     Accumulate(Access, Node),
+    /// Stores a node in the cell at this place.
+    Store(Access, Node),
 }
 
 /// The terminator of a block.
@@ -228,7 +230,7 @@ pub struct Graph {
     pub blocks: PrimaryMap<Block, BlockData>,
     /// The regions.
     pub regions: PrimaryMap<Region, RegionData>,
-    /// The arrays that loops read and accumulate into.
+    /// The arrays that loops read and write.
     pub arrays: PrimaryMap<Array, ArrayData>,
     /// The array accesses of nodes and items.
     pub accesses: PrimaryMap<Access, AccessData>,

@@ -119,6 +119,7 @@ pub(super) fn interpret_while<N: Number>(
                 }
                 Item::Fill(array) => execution.fill(array),
                 Item::Accumulate(access, node) => execution.accumulate(access, node),
+                Item::Store(access, node) => execution.store(access, node),
             }
         }
         match &data.end {
@@ -196,7 +197,8 @@ struct Execution<'a, N> {
     values: PrimaryMap<Node, N>,
     /// The current iteration number of each loop.
     iterations: PrimaryMap<Region, u32>,
-    sums: PrimaryMap<Array, Vec<N>>,
+    /// The elements of arrays that steps write.
+    written: PrimaryMap<Array, Vec<N>>,
     /// The latest results of each call.
     results: PrimaryMap<Call, Vec<f64>>,
     /// All saved iterations.
@@ -238,7 +240,7 @@ impl<'a, N: Number> Execution<'a, N> {
             numbers,
             values,
             iterations: PrimaryMap::filled(0, graph.regions.len()),
-            sums: graph.arrays.values().map(|_| Vec::new()).collect(),
+            written: graph.arrays.values().map(|_| Vec::new()).collect(),
             results: graph.calls.values().map(|_| Vec::new()).collect(),
             saved: Vec::new(),
             trajectories: PrimaryMap::filled(Vec::new(), graph.regions.len()),
@@ -286,8 +288,8 @@ impl<'a, N: Number> Execution<'a, N> {
                 let index = Some(index).filter(|&index| index < count as usize)?;
                 self.inputs.get(first as usize + index).copied()
             }
-            ArrayData::Sums(_) | ArrayData::Outputs { .. } => {
-                self.sums[self.graph.accesses[access].array].get(index).copied()
+            ArrayData::Sums(_) | ArrayData::Outputs { .. } | ArrayData::Cells(_) => {
+                self.written[self.graph.accesses[access].array].get(index).copied()
             }
             ArrayData::Saved(node) => {
                 let (region, place) = self.saved_at[*node]?;
@@ -307,10 +309,13 @@ impl<'a, N: Number> Execution<'a, N> {
                 let first = |first: &Option<Node>| {
                     first.map_or_else(|| N::constant(0.0), |node| self.values[node])
                 };
-                self.sums[array] = firsts.iter().map(first).collect();
+                self.written[array] = firsts.iter().map(first).collect();
             }
             ArrayData::Outputs { count, .. } => {
-                self.sums[array] = vec![N::constant(0.0); *count as usize];
+                self.written[array] = vec![N::constant(0.0); *count as usize];
+            }
+            ArrayData::Cells(count) => {
+                self.written[array] = vec![N::constant(f64::NAN); *count as usize];
             }
             _ => {}
         }
@@ -322,7 +327,7 @@ impl<'a, N: Number> Execution<'a, N> {
         for (array, first, _) in self.graph.output_arrays() {
             let before = (first as usize).saturating_sub(outputs.len());
             outputs.extend(returned.by_ref().take(before));
-            outputs.extend(&self.sums[array]);
+            outputs.extend(&self.written[array]);
         }
         outputs.extend(returned);
         outputs
@@ -330,10 +335,18 @@ impl<'a, N: Number> Execution<'a, N> {
 
     fn accumulate(&mut self, access: Access, node: Node) {
         let index = self.index(access);
-        let sums = &mut self.sums[self.graph.accesses[access].array];
+        let sums = &mut self.written[self.graph.accesses[access].array];
         if let Some(sum) = sums.get_mut(index) {
             let added = self.values[node];
             *sum = N::apply(Op::Add, [*sum, added, added]);
+        }
+    }
+
+    fn store(&mut self, access: Access, node: Node) {
+        let (index, stored) = (self.index(access), self.values[node]);
+        let cells = &mut self.written[self.graph.accesses[access].array];
+        if let Some(cell) = cells.get_mut(index) {
+            *cell = stored;
         }
     }
 

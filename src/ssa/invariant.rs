@@ -88,7 +88,10 @@ fn used_by_rest(
     }
     for data in graph.blocks.values() {
         for item in &data.items {
-            if let Item::Guard { condition: node, .. } | Item::Accumulate(_, node) = *item {
+            if let Item::Guard { condition: node, .. }
+            | Item::Accumulate(_, node)
+            | Item::Store(_, node) = *item
+            {
                 is_used[node] = true;
             }
         }

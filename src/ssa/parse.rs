@@ -128,10 +128,14 @@ impl Parser {
                 let (at, value) = (access(at)?, node(value)?);
                 self.item(Item::Accumulate(at, value))
             }
+            ["store", at, value] => {
+                let (at, value) = (access(at)?, node(value)?);
+                self.item(Item::Store(at, value))
+            }
             [
                 name,
                 "=",
-                kind @ ("constants" | "nodes" | "saved" | "sums" | "inputs" | "outputs"),
+                kind @ ("constants" | "nodes" | "saved" | "sums" | "cells" | "inputs" | "outputs"),
                 ref rest @ ..,
             ] => {
                 let data = array_data(kind, rest)?;
@@ -418,6 +422,8 @@ fn array_data(kind: &str, rest: &[&str]) -> Result<ArrayData, String> {
         ("inputs" | "outputs", _) => return Err("expected `0 count 2`".into()),
         ("saved", [name]) => ArrayData::Saved(node(name)?),
         ("saved", _) => return Err("expected one node".into()),
+        ("cells", &[number]) => ArrayData::Cells(count(number)? as u32),
+        ("cells", _) => return Err("expected a number of cells".into()),
         _ => {
             let first = |name: &&str| if *name == "_" { Ok(None) } else { node(name).map(Some) };
             ArrayData::Sums(rest.iter().map(first).collect::<Result<_, _>>()?)

@@ -7,13 +7,14 @@
 //! array    = "a" N "=" "constants" number*  |  "a" N "=" "nodes" node*
 //!          | "a" N "=" "saved" node       |  "a" N "=" "sums" (node | "_")*
 //!          | "a" N "=" "inputs" N "count" N |  "a" N "=" "outputs" N "count" N
+//!          | "a" N "=" "cells" N
 //! access   = "i" N "=" array "base" N  (region "*" integer)*
 //! call     = "c" N "=" "routine" routine
 //! block    = "b" N ":"  item*  end
 //! item     = node "=" op node+ [place]  |  node "=" "element" access [place]
 //!          | node "=" "call" ("c" N) node* [place]  |  node "=" "result" node N
 //!          | "guard" ["not"] node
-//!          | "fill" array  |  "accumulate" access node
+//!          | "fill" array  |  "accumulate" access node  |  "store" access node
 //!          | [node+ "="] "region" region block [loop] ["replays" region] [place]
 //! loop     = "bound" N ["entries" (node "=" node)+]
 //! end      = "branch" node block block  |  "return" node*
@@ -70,6 +71,7 @@ impl fmt::Display for Graph {
                     }
                     Item::Fill(array) => writeln!(f, "  fill {array}")?,
                     Item::Accumulate(access, node) => writeln!(f, "  accumulate {access} {node}")?,
+                    Item::Store(access, node) => writeln!(f, "  store {access} {node}")?,
                 }
             }
             writeln!(f, "  {}", end_line(self, block))?;
@@ -163,6 +165,7 @@ pub(crate) fn array_line(graph: &Graph, array: Array) -> String {
             nodes.iter().for_each(|node| line.push_str(&format!(" {node}")));
         }
         ArrayData::Saved(node) => line.push_str(&format!("saved {node}")),
+        ArrayData::Cells(count) => line.push_str(&format!("cells {count}")),
         ArrayData::Sums(firsts) => {
             line.push_str("sums");
             for first in firsts {

@@ -58,7 +58,20 @@ pub(crate) fn rebuild(
                 let (access, node) = (rebuild.access(access), rebuild.copied(node));
                 rebuild.builder.accumulate(access, node);
             }
-            (Some(Item::Node(_) | Item::Region(_) | Item::Fill(_) | Item::Accumulate(..)), _) => {}
+            (Some(&Item::Store(access, node)), _) if live.accesses[access] => {
+                let (access, node) = (rebuild.access(access), rebuild.copied(node));
+                rebuild.builder.store(access, node);
+            }
+            (
+                Some(
+                    Item::Node(_)
+                    | Item::Region(_)
+                    | Item::Fill(_)
+                    | Item::Accumulate(..)
+                    | Item::Store(..),
+                ),
+                _,
+            ) => {}
             (None, End::Return(values)) => {
                 let values = match here.tree {
                     Some(region) => passed_on(graph, &live, region, values),
@@ -95,8 +108,8 @@ pub(crate) struct Rebuild<'a> {
     /// Entry φs that keep their initial value in all iterations, and are replaced by it.
     pub(super) invariant_entries: PrimaryMap<Node, bool>,
     pub(super) regions: PrimaryMap<Region, Option<Region>>,
-    /// The copy of each array of accumulators.
-    pub(super) sums: PrimaryMap<Array, Option<Array>>,
+    /// The copy of each array of accumulators or cells.
+    pub(super) written: PrimaryMap<Array, Option<Array>>,
     /// The copied terminator of each block of the old graph.
     branches: PrimaryMap<Block, Option<Branch>>,
     /// The blocks of the old graph from the root to here.
@@ -147,7 +160,7 @@ impl<'a> Rebuild<'a> {
             copies: PrimaryMap::filled(None, graph.nodes.len()),
             invariant_entries: PrimaryMap::filled(false, graph.nodes.len()),
             regions: PrimaryMap::filled(None, graph.regions.len()),
-            sums: PrimaryMap::filled(None, graph.arrays.len()),
+            written: PrimaryMap::filled(None, graph.arrays.len()),
             branches: PrimaryMap::filled(None, graph.blocks.len()),
             open: Vec::new(),
             forward_counts: Vec::new(),

@@ -78,7 +78,7 @@ impl Rebuild<'_> {
     /// The copy of `array`, which is not of saved values. Its nodes are visible at the access,
     /// and may have other copies elsewhere.
     pub(super) fn array(&mut self, array: Array) -> Array {
-        if let Some(copy) = self.sums[array] {
+        if let Some(copy) = self.written[array] {
             return copy;
         }
         let graph = self.graph;
@@ -92,10 +92,10 @@ impl Rebuild<'_> {
             }
             other => other.clone(),
         };
-        let is_sums = matches!(copy, ArrayData::Sums(_));
+        let has_identity = copy.has_identity();
         let copy = self.builder.array(copy);
-        if is_sums {
-            self.sums[array] = Some(copy);
+        if has_identity {
+            self.written[array] = Some(copy);
         }
         copy
     }

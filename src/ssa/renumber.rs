@@ -34,7 +34,10 @@ impl Graph {
         for block in blocks {
             let data = &mut self.blocks[block];
             for item in &mut data.items {
-                if let Item::Guard { condition: node, .. } | Item::Accumulate(_, node) = item {
+                if let Item::Guard { condition: node, .. }
+                | Item::Accumulate(_, node)
+                | Item::Store(_, node) = item
+                {
                     visit(node);
                 }
             }
@@ -67,7 +70,9 @@ pub(crate) fn inputs_first(graph: Graph) -> Graph {
     for data in graph.blocks.values() {
         for item in &data.items {
             match *item {
-                Item::Guard { condition: node, .. } | Item::Accumulate(_, node) => use_node(node),
+                Item::Guard { condition: node, .. }
+                | Item::Accumulate(_, node)
+                | Item::Store(_, node) => use_node(node),
                 Item::Node(_) | Item::Region(_) | Item::Fill(_) => {}
             }
         }
@@ -180,7 +185,7 @@ fn visited(graph: &Graph) -> Vec<Node> {
                 order.extend(numbers[region]);
                 tasks.extend([Task::Phis(region), Task::Items(graph.regions[region].root, 0)]);
             }
-            Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+            Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {}
         }
     }
     order

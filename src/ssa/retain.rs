@@ -184,6 +184,10 @@ impl Retain<'_> {
                 let is_live = self.live.arrays[self.graph.accesses[access].array];
                 is_live.then(|| Item::Accumulate(self.accesses[access], self.nodes[node]))
             }
+            Item::Store(access, node) => {
+                let is_live = self.live.arrays[self.graph.accesses[access].array];
+                is_live.then(|| Item::Store(self.accesses[access], self.nodes[node]))
+            }
         };
         BlockData { items: data.items.iter().filter_map(item).collect(), end: self.end(block) }
     }

@@ -110,7 +110,9 @@ fn for_each_use(graph: &Graph, mut used: impl FnMut(Node)) {
     for block in graph.blocks.values() {
         for item in &block.items {
             match *item {
-                Item::Guard { condition: node, .. } | Item::Accumulate(_, node) => used(node),
+                Item::Guard { condition: node, .. }
+                | Item::Accumulate(_, node)
+                | Item::Store(_, node) => used(node),
                 Item::Node(_) | Item::Region(_) | Item::Fill(_) => {}
             }
         }

@@ -50,6 +50,13 @@ impl Graph {
         blocks
     }
 
+    /// Tests whether `region` or a region in it stores in cells.
+    pub(crate) fn has_stores(&self, region: Region) -> bool {
+        let blocks = self.blocks_inside(region);
+        let mut items = blocks.iter().flat_map(|&block| &self.blocks[block].items);
+        items.any(|item| matches!(item, Item::Store(..)))
+    }
+
     /// The number of guards and branches.
     pub fn conditions(&self) -> usize {
         let guards = |block: &BlockData| {

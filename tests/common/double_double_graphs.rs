@@ -77,7 +77,9 @@ pub fn evaluate_tree(graph: &Graph, point: &[f64]) -> Option<Vec<f64>> {
                     };
                 }
                 Item::Guard { .. } => {}
-                Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => return None,
+                Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {
+                    return None;
+                }
             }
         }
         block = match &graph.blocks[block].end {

@@ -273,7 +273,11 @@ impl Generator<'_> {
                     self.visible.extend(&data.phis);
                     self.regions.extend(data.replays.is_none().then_some(region));
                 }
-                Item::Node(_) | Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+                Item::Node(_)
+                | Item::Guard { .. }
+                | Item::Fill(_)
+                | Item::Accumulate(..)
+                | Item::Store(..) => {}
             }
         }
     }
@@ -404,7 +408,7 @@ fn in_order_of_text(graph: &mut Graph) {
             order.extend(match *item {
                 Item::Node(node) => graph.nodes[node].place,
                 Item::Region(region) => graph.regions[region].place,
-                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => None,
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => None,
             });
         }
     }

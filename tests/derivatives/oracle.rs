@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
                         }
                     }
                     Item::Region(region) => self.region(region)?,
-                    Item::Fill(_) | Item::Accumulate(..) => panic!("sums"),
+                    Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => panic!("sums"),
                 }
             }
             match &self.graph.blocks[block].end {

@@ -192,7 +192,7 @@ fn steps_of_hoisted(text: &str) -> Vec<Vec<String>> {
             },
             Item::Guard { .. } => "guard".to_string(),
             Item::Region(_) => "region".to_string(),
-            Item::Fill(_) | Item::Accumulate(..) => "sum".to_string(),
+            Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => "sum".to_string(),
         };
         block.items.iter().map(step).collect()
     };

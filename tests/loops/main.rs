@@ -5,6 +5,7 @@
 mod common;
 
 mod accuracy;
+mod carried_arrays;
 mod counted;
 mod exact_loops;
 mod hoisted;

@@ -43,7 +43,7 @@ impl Planner<'_> {
         for entry in entries {
             if let Some(slot) = self.slots.get(entry.phi) {
                 self.bring(&[entry.first]);
-                self.steps.push(Step::Store(entry.first, slot));
+                self.steps.push(Step::Spill(entry.first, slot));
                 self.spill_down_to(self.registers);
             } else if parameters.contains(&entry.phi) {
                 self.bring(&[entry.first]);
@@ -98,7 +98,7 @@ impl Planner<'_> {
         if overwritten && self.pinned[phi] {
             self.bring(&[value]);
             let slot = self.slots.borrow();
-            self.steps.push(Step::Store(value, slot));
+            self.steps.push(Step::Spill(value, slot));
             if let Some(cycle) = self.cycle() {
                 cycle.held.push((number, slot));
             }
@@ -120,7 +120,7 @@ impl Planner<'_> {
         let mut passing = 0;
         if let (Some(from), Some(to)) = (held, self.slots.get(phi)) {
             self.steps.push(Step::Load(value, Source::Slot(from)));
-            self.steps.push(Step::Store(value, to));
+            self.steps.push(Step::Spill(value, to));
             self.slots.return_slot(from);
         } else if self.is_parameter(phi) {
             // `hold` has loaded it; its slot may have been overwritten since.
@@ -135,7 +135,7 @@ impl Planner<'_> {
         } else if self.pinned[phi] && phi != value {
             self.bring(&[value]);
             if let Some(slot) = self.slots.get(phi) {
-                self.steps.push(Step::Store(value, slot));
+                self.steps.push(Step::Spill(value, slot));
             }
         }
         self.used(&[value]);

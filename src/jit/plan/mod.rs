@@ -50,7 +50,7 @@ pub(super) enum Step {
     /// Loads a value into a register.
     Load(Node, Source),
     /// Stores a value from its register to a spill slot.
-    Store(Node, u32),
+    Spill(Node, u32),
     /// Computes a node from values in registers.
     Compute(Node),
     /// Records a failure unless the condition is as expected.
@@ -67,6 +67,8 @@ pub(super) enum Step {
     Save(Node, Node),
     /// Adds a value to an element of sums.
     Accumulate(Access, Node),
+    /// Stores a value in a cell.
+    Store(Access, Node),
     /// Sets the iteration number of a loop to that of its first iteration.
     Begin(Region),
     /// Saves the last iteration number of a loop that has ended.

@@ -122,6 +122,7 @@ impl<'a> Planner<'a> {
                 self.steps.push(Step::ZeroOutputs(first, count));
             }
             Inst::Accumulate(access, node) => self.step_with(node, Step::Accumulate(access, node)),
+            Inst::Store(access, node) => self.step_with(node, Step::Store(access, node)),
             Inst::Hold(number, value) => self.hold(number, value),
             Inst::Next(number, value) => {
                 self.cut_if_due();
@@ -143,7 +144,7 @@ impl<'a> Planner<'a> {
     fn compute(&mut self, node: Node) {
         let data = &self.graph.nodes[node];
         let source = known_element(self.graph, node);
-        let args = source.as_ref().map_or(in_registers(data), core::slice::from_ref);
+        let args = source.as_ref().map_or(in_registers(self.graph, node), core::slice::from_ref);
         self.bring(args);
         let calls = match data.def {
             Def::Apply(op, _) => is_call(op),
@@ -246,7 +247,7 @@ impl<'a> Planner<'a> {
             return;
         }
         let slot = self.slots.take(node);
-        self.steps.push(Step::Store(node, slot));
+        self.steps.push(Step::Spill(node, slot));
     }
 
     fn constant(&mut self, node: Node, bits: u64) -> u32 {

@@ -134,7 +134,7 @@ impl Planner<'_> {
             self.steps.push(Step::Save(value, phi));
         } else if let Some(slot) = self.slots.get(phi) {
             self.bring(&[value]);
-            self.steps.push(Step::Store(value, slot));
+            self.steps.push(Step::Spill(value, slot));
         } else if in_register {
             self.bring(&[value]);
         }

@@ -119,7 +119,7 @@ impl Generator<'_> {
                     known.nodes.extend(&data.phis);
                     known.regions.extend(data.replays.is_none().then_some(region));
                 }
-                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {}
             }
         }
     }

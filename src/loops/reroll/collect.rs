@@ -139,7 +139,7 @@ impl Collect<'_> {
                 let outputs = SmallVec::from_slice(&data.phis);
                 Step { template, operands, outputs }
             }
-            Item::Fill(_) | Item::Accumulate(..) => return None,
+            Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => return None,
         }))
     }
 

@@ -9,7 +9,8 @@ use super::RerollLimits;
 use super::period::PeriodicRun;
 use super::template::{Step, Templates};
 use crate::entity::PrimaryMap;
-use crate::ssa::{Array, ArrayData, Def, Graph, Node, uses};
+use crate::loops::cells::LEAST_COLUMNS;
+use crate::ssa::{Array, ArrayData, Def, Graph, Node, Region, uses};
 use crate::trace::CarriedValues;
 
 /// The definition of each node: a step of the current list and the number of the output.
@@ -58,6 +59,13 @@ impl<'a> Definitions<'a> {
             Def::Input(number) => Some(number as usize),
             _ => None,
         }
+    }
+
+    /// The loop of which `node` is an entry φ, and its number there, if that has so many that they
+    /// may become cells.
+    pub(super) fn entry(&self, node: Node) -> Option<(Region, usize)> {
+        let Def::Entry(region, number) = self.graph.nodes.get(node)?.def else { return None };
+        (self.graph.entries(region).len() >= LEAST_COLUMNS).then_some((region, number as usize))
     }
 
     /// The array that an enclosing loop reads as `node`, with stride and base.
@@ -132,6 +140,8 @@ pub(super) enum ArraySource {
     Loop(usize),
     /// The elements that an enclosing loop reads from an array with this stride.
     Elements(Array, i32),
+    /// The entry φs of an enclosing loop.
+    Entries(Region),
 }
 
 /// The search in one list of steps.
@@ -405,6 +415,9 @@ impl<'a> Search<'a> {
         let Some((step, output)) = definition else {
             if let Some((array, stride, base)) = self.definitions.element(node) {
                 return Some((ArraySource::Elements(array, stride), base, 1));
+            }
+            if let Some((region, number)) = self.definitions.entry(node) {
+                return Some((ArraySource::Entries(region), number, 1));
             }
             let number = self.definitions.input(node)?;
             let is_active = number < self.definitions.graph.active;

@@ -63,7 +63,7 @@ pub(super) fn trace_loop(graph: &Graph, region: Region) -> Option<TraceLoop> {
             _ => false,
         },
         Item::Guard { condition, .. } => !is_used(condition),
-        Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => false,
+        Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => false,
     };
     let fits = is_counted
         && items.iter().all(is_plain)
@@ -77,7 +77,10 @@ fn is_indexed(graph: &Graph, access: &AccessData) -> bool {
     match &graph.arrays[access.array] {
         ArrayData::Constants(_) => access.base == 0 && access.strides.iter().all(|by| by.1 == 1),
         ArrayData::Inputs { .. } | ArrayData::Saved(_) => true,
-        ArrayData::Nodes(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => false,
+        ArrayData::Nodes(_)
+        | ArrayData::Sums(_)
+        | ArrayData::Outputs { .. }
+        | ArrayData::Cells(_) => false,
     }
 }
 
@@ -172,7 +175,10 @@ impl Collect<'_> {
             // The element stands for its first input.
             ArrayData::Inputs { .. } => (Param::Input { stride }, Some(node)),
             ArrayData::Saved(of) => (Param::Saved { base: access.base, stride }, Some(of)),
-            ArrayData::Nodes(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => return None,
+            ArrayData::Nodes(_)
+            | ArrayData::Sums(_)
+            | ArrayData::Outputs { .. }
+            | ArrayData::Cells(_) => return None,
         })
     }
 }

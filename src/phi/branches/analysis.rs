@@ -45,7 +45,8 @@ impl<'a> Analysis<'a> {
                         parents[data.root] = at;
                         data.phis.iter().for_each(|&phi| positions[phi] = at);
                     }
-                    Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+                    Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {
+                    }
                 }
             }
             if let End::Branch { then, otherwise, .. } = data.end {

@@ -57,7 +57,7 @@ pub(in crate::phi) fn body(graph: &Graph, region: Region) -> Result<Body, Recurr
     let is_straight = |item: &Item| match *item {
         Item::Node(_) => true,
         Item::Region(inner) => graph.regions[inner].cycle.is_some(),
-        Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => false,
+        Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => false,
     };
     match graph.blocks[root].items.iter().all(is_straight) {
         true => body_to(graph, region, &[root]),

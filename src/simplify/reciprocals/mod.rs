@@ -171,7 +171,9 @@ impl<'a> Edit<'a> {
                 let defined: &[Node] = match &item {
                     Item::Node(node) => core::slice::from_ref(node),
                     Item::Region(region) => &self.graph.regions[*region].phis,
-                    Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => &[],
+                    Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {
+                        &[]
+                    }
                 };
                 for node in defined {
                     items.extend(self.after.remove(node).into_iter().flatten());

@@ -50,7 +50,9 @@ impl<'a> Places<'a> {
                         }
                         operands => operands.iter().copied().for_each(&mut add),
                     },
-                    Item::Guard { condition: node, .. } | Item::Accumulate(_, node) => add(node),
+                    Item::Guard { condition: node, .. }
+                    | Item::Accumulate(_, node)
+                    | Item::Store(_, node) => add(node),
                     Item::Region(_) | Item::Fill(_) => {}
                 }
             }

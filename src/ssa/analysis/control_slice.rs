@@ -35,7 +35,7 @@ fn backward_slice(
                     pending
                         .extend(operands.filter(|&(at, _)| is_root(op, at, args)).map(|of| of.1));
                 }
-                Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => {}
+                Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {}
             }
         }
         if let End::Branch { condition, .. } = data.end {

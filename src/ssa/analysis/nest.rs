@@ -61,7 +61,8 @@ impl Nest {
                             nest.node_blocks[entry.phi] = Some(data.root);
                         }
                     }
-                    Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+                    Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {
+                    }
                 }
             }
         }

@@ -28,23 +28,23 @@ use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 pub struct Flow<'a> {
     graph: &'a Graph,
     leaves: PrimaryMap<Region, Vec<Block>>,
-    /// The nodes that are added to each array of accumulators.
-    added: PrimaryMap<Array, Vec<Node>>,
+    /// The nodes that are added to, or stored in, each array.
+    written: PrimaryMap<Array, Vec<Node>>,
 }
 
 impl<'a> Flow<'a> {
     /// The flow of `graph`, a verified graph.
     pub fn of(graph: &'a Graph) -> Self {
         let leaves = graph.regions.values().map(|region| graph.leaves(region.root)).collect();
-        let mut added = PrimaryMap::filled(Vec::new(), graph.arrays.len());
+        let mut written = PrimaryMap::filled(Vec::new(), graph.arrays.len());
         for block in graph.blocks.values() {
             for item in &block.items {
-                if let Item::Accumulate(access, node) = *item {
-                    added[graph.accesses[access].array].push(node);
+                if let Item::Accumulate(access, node) | Item::Store(access, node) = *item {
+                    written[graph.accesses[access].array].push(node);
                 }
             }
         }
-        Flow { graph, leaves, added }
+        Flow { graph, leaves, written }
     }
 
     /// The graph.
@@ -94,8 +94,8 @@ impl<'a> Flow<'a> {
 
     /// The nodes that the elements of `array` are computed from.
     pub(crate) fn elements(&self, array: Array) -> impl Iterator<Item = Node> {
-        let added = self.added[array].iter().copied();
-        self.graph.arrays[array].nodes().chain(added)
+        let written = self.written[array].iter().copied();
+        self.graph.arrays[array].nodes().chain(written)
     }
 
     /// Value number `number` of each leaf of `region`.
@@ -153,7 +153,10 @@ pub(crate) fn uses(graph: &Graph) -> PrimaryMap<Node, u32> {
     graph.nodes.keys().for_each(|node| count(graph.operands(node)));
     for data in graph.blocks.values() {
         for item in &data.items {
-            if let Item::Guard { condition: node, .. } | Item::Accumulate(_, node) = *item {
+            if let Item::Guard { condition: node, .. }
+            | Item::Accumulate(_, node)
+            | Item::Store(_, node) = *item
+            {
                 count(&[node]);
             }
         }

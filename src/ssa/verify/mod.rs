@@ -36,11 +36,10 @@
 //!     the array for all iteration numbers.
 //! 12. At each access the iteration numbers of its loops are visible: it is in the loop, or in
 //!     one that replays it. At each read the nodes of the array are visible and have smaller ids,
-//!     the loop of saved values could be replayed, or the accumulators have been filled in this
-//!     block or above.
-//! 13. Accumulators are filled by one step at most; those that are outputs exactly once on each
-//!     path of the graph, outside regions. They are filled before something is added, and nothing
-//!     is added after an element has been read.
+//!     the loop of saved values could be replayed, or the array that steps write has been filled
+//!     in this block or above.
+//! 13. Accumulators and cells are filled by one step at most; those that are outputs exactly once
+//!     on each path of the graph, outside regions. They are filled before something is written.
 //!
 //! A block may have a *forward block*, which has run before it in the same call. That of the root
 //! of a replaying region is the root of the replayed one. The root of another region has that of
@@ -49,8 +48,8 @@
 //! block above. What a forward block computes, φs included, is visible.
 
 mod arrays;
+mod filled;
 mod nodes;
-mod sums;
 mod tree;
 mod visibility;
 

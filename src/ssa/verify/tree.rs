@@ -84,7 +84,7 @@ fn check_order(graph: &Graph, order: &[Block]) -> Result<(), VerifyError> {
                 graph.regions[region].phis.iter().copied().chain(entries).max()
             }
             Item::Guard { .. } | Item::Fill(_) => None,
-            Item::Accumulate(_, node) => Some(node),
+            Item::Accumulate(_, node) | Item::Store(_, node) => Some(node),
         });
         let passed = match &data.end {
             End::Return(values) => values.iter().copied().max(),

@@ -1,6 +1,6 @@
 //! Invariants of uses: every use is of a visible node.
 
-use super::sums::Sums;
+use super::filled::Filled;
 use super::{VerifyError, at_block, at_node, at_region};
 use crate::entity::PrimaryMap;
 use crate::ssa::analysis::Nest;
@@ -17,7 +17,7 @@ pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
         regions: PrimaryMap::filled(0, graph.regions.len()),
         loops: PrimaryMap::filled(0, graph.regions.len()),
         numbers: PrimaryMap::filled(None, graph.regions.len()),
-        sums: Sums::new(graph, nest),
+        filled: Filled::new(graph),
         replaying: PrimaryMap::filled(false, graph.regions.len()),
         output_arrays: graph.output_arrays().iter().map(|&(array, ..)| array).collect(),
         computed: PrimaryMap::filled(false, graph.nodes.len()),
@@ -51,7 +51,7 @@ struct Walk<'a> {
     loops: PrimaryMap<Region, u32>,
     /// The node of each loop's iteration number.
     numbers: PrimaryMap<Region, Option<Node>>,
-    sums: Sums,
+    filled: Filled,
     /// The arrays of outputs.
     output_arrays: Vec<Array>,
     /// True for regions with a block whose forward block is not that of the block around the
@@ -101,7 +101,11 @@ impl Walk<'_> {
                 (Some(&Item::Region(region)), _) => self.begin(here, region)?,
                 (Some(&Item::Fill(array)), _) => self.fill(here.block, array)?,
                 (Some(&Item::Accumulate(access, node)), _) => {
-                    self.accumulate(here.block, access, node)?;
+                    self.write(here.block, access, node, ArrayData::is_sums)?;
+                }
+                (Some(&Item::Store(access, node)), _) => {
+                    let has_cells = |array: &ArrayData| matches!(array, ArrayData::Cells(_));
+                    self.write(here.block, access, node, has_cells)?;
                 }
                 (None, &End::Branch { condition, then, otherwise }) => {
                     let arms = [then, otherwise];
@@ -173,8 +177,10 @@ impl Walk<'_> {
                 }
                 core::slice::from_ref(past)
             }
-            ArrayData::Sums(_) | ArrayData::Outputs { .. } => {
-                self.sums.read(array)?;
+            ArrayData::Sums(_) | ArrayData::Outputs { .. } | ArrayData::Cells(_) => {
+                if !self.filled.is_filled(array) {
+                    return Err(format!("reads {array}, not filled here"));
+                }
                 &[]
             }
         };
@@ -194,11 +200,11 @@ impl Walk<'_> {
     }
 
     fn fill(&mut self, block: Block, array: Array) -> Result<(), VerifyError> {
-        let Some(data) = self.graph.arrays.get(array).filter(|data| data.is_sums()) else {
+        let Some(data) = self.graph.arrays.get(array).filter(|data| data.is_written()) else {
             return Err(at_block(
                 self.graph,
                 block,
-                &format!("fills {array}, which has no accumulators"),
+                &format!("fills {array}, which no step writes"),
             ));
         };
         data.nodes().try_for_each(|first| self.used(block, first))?;
@@ -207,19 +213,29 @@ impl Walk<'_> {
             let what = format!("fills {array}, an array of outputs, in a region");
             return Err(at_block(self.graph, block, &what));
         }
-        self.sums.fill(array, is_output).map_err(|what| at_block(self.graph, block, &what))
+        self.filled.fill(array, is_output).map_err(|what| at_block(self.graph, block, &what))
     }
 
-    fn accumulate(&mut self, block: Block, access: Access, node: Node) -> Result<(), VerifyError> {
+    /// Checks that the step that writes `node` at `access` may do so; `may_write` tests arrays.
+    fn write(
+        &self,
+        block: Block,
+        access: Access,
+        node: Node,
+        may_write: fn(&ArrayData) -> bool,
+    ) -> Result<(), VerifyError> {
         let wrong = |what: &str| at_block(self.graph, block, what);
         let Some(data) = self.graph.accesses.get(access) else {
-            return Err(wrong(&format!("adds at {access}, which is no access")));
+            return Err(wrong(&format!("writes at {access}, which is no access")));
         };
-        if !self.graph.arrays[data.array].is_sums() {
-            return Err(wrong(&format!("adds to {}, which has no accumulators", data.array)));
+        let array = data.array;
+        if !may_write(&self.graph.arrays[array]) {
+            return Err(wrong(&format!("writes {array} as it cannot be written")));
         }
         self.counted(access).map_err(|what| wrong(&what))?;
-        self.sums.add(data.array).map_err(|what| wrong(&what))?;
+        if !self.filled.is_filled(array) {
+            return Err(wrong(&format!("writes {array}, not filled here")));
+        }
         self.used(block, node)
     }
 
@@ -308,7 +324,7 @@ impl Walk<'_> {
         if self.output_arrays.is_empty() || self.nest.block_region(block).is_some() {
             return Ok(());
         }
-        match self.output_arrays.iter().find(|&&array| !self.sums.is_filled(array)) {
+        match self.output_arrays.iter().find(|&&array| !self.filled.is_filled(array)) {
             Some(array) => Err(at_block(
                 self.graph,
                 block,
@@ -323,10 +339,8 @@ impl Walk<'_> {
         if let (true, Some(forward)) = (open.opens_forward, open.forward) {
             self.show(forward, true);
         }
-        self.sums.enter();
         if let Some(region) = open.begins.filter(|&r| self.graph.regions[r].cycle.is_some()) {
             self.show_iteration(region, true);
-            self.sums.enter_loop(region);
         }
     }
 
@@ -339,7 +353,7 @@ impl Walk<'_> {
         if let Some(region) = open.begins.filter(|&r| self.graph.regions[r].cycle.is_some()) {
             self.show_iteration(region, false);
         }
-        self.sums.leave(&self.graph.blocks[open.block], open.begins.is_some());
+        self.filled.leave(&self.graph.blocks[open.block]);
         // The leaves of a region join: its φs are visible from here on.
         if let Some(region) = open.begins {
             self.show_region(region, true);
@@ -352,7 +366,7 @@ impl Walk<'_> {
             match *item {
                 Item::Node(node) => change(&mut self.visible[node], visible),
                 Item::Region(region) => self.show_region(region, visible),
-                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) | Item::Store(..) => {}
             }
         }
     }
