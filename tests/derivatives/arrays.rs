@@ -150,7 +150,7 @@ fn planted_errors_in_output_arrays_are_found() {
         items.retain(|item| *item != Item::Fill(array));
         g.blocks[Block::from_index(0)].items = items;
     });
-    assert!(what.ends_with(&format!("adds to {array}, not filled here")), "{what}");
+    assert!(what.ends_with(&format!("writes {array}, not filled here")), "{what}");
     let what = refused(&text, |g| {
         let mut items = root(g);
         items.push(Item::Fill(array));

@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
                 let iterations = &self.past[self.nest.node_loop(*node).unwrap()];
                 iterations.get(index).map(|latest| latest[*node]).ok_or(f64::NAN)
             }
-            ArrayData::Sums(_) | ArrayData::Outputs { .. } => panic!("sums"),
+            ArrayData::Sums(_) | ArrayData::Outputs { .. } | ArrayData::Cells(_) => panic!("sums"),
         }
     }
 

@@ -119,7 +119,7 @@ impl Emitter<'_> {
     /// Stores the initial values of the entry φs in the first row.
     fn store_firsts(&mut self, matrix: &Matrix, cells: Array) -> Option<()> {
         let entries = self.region.map_or(&[][..], |region| self.graph.entries(region));
-        let mut rest = &matrix.carried[..];
+        let mut rest = &matrix.firsts[..];
         while let Some(&(_, column)) = rest.first() {
             let follows = |&(at, &(_, other)): &(usize, &(u32, i64))| other == column + at as i64;
             let count = rest.iter().enumerate().take_while(follows).count();

@@ -58,6 +58,8 @@ pub(super) struct Matrix {
     pub(super) singles: Vec<Single>,
     /// The entry φs that the cells replace, with their columns.
     pub(super) carried: Vec<(u32, i64)>,
+    /// Those whose initial values are stored, copies included.
+    pub(super) firsts: Vec<(u32, i64)>,
     /// The arrays that are read in the loop, with scale and offset of their elements.
     pub(super) arrays: Vec<(Array, i64, i64)>,
     /// Those that are read after the loop.
@@ -88,12 +90,12 @@ impl<'a> Scope<'a> {
         let nexts = self.nexts();
         let mut layout = Layout::default();
         for whole in self.whole_loops(&arrays, &nexts) {
-            layout.place(&whole);
+            layout.place_all(&whole);
         }
         let mut placed: Vec<(Array, Placement)> = Vec::new();
         for (array, values) in &arrays {
-            let values: Vec<Option<Value>> = values.iter().copied().map(Some).collect();
-            placed.push((*array, layout.place(&values)));
+            let ArrayData::Nodes(nodes) = &self.graph.arrays[*array] else { continue };
+            placed.push((*array, layout.place(nodes, values)));
         }
         let mut matrices = Vec::new();
         for (number, columns) in layout.matrices.iter().enumerate() {
@@ -233,10 +235,22 @@ impl<'a> Scope<'a> {
         most_cells: u64,
     ) -> Option<Matrix> {
         let (mut of_loops, mut singles) = (BTreeMap::<(u32, Node), Vec<(u32, i64)>>::new(), vec![]);
-        let mut carried = Vec::new();
+        let (mut carried, mut firsts) = (Vec::new(), Vec::new());
         for (&column, &content) in columns {
-            let Column::Value(value) = content else { continue };
             let mut single = |node, kind| singles.push(Single { node, column, kind });
+            let value = match content {
+                Column::Value(value) => value,
+                Column::Copy(Value::Carried(number), _) => {
+                    firsts.push((number, column));
+                    single(nexts[number as usize], Kind::Next);
+                    continue;
+                }
+                Column::Copy(_, node) => {
+                    single(node, Kind::Each);
+                    continue;
+                }
+                Column::Reserved => continue,
+            };
             match value {
                 Value::Saved(saved, at) => {
                     of_loops.entry((0, saved)).or_default().push((at, column));
@@ -245,6 +259,7 @@ impl<'a> Scope<'a> {
                 Value::Invariant(node) => single(node, Kind::Invariant),
                 Value::Carried(number) => {
                     carried.push((number, column));
+                    firsts.push((number, column));
                     let next = nexts[number as usize];
                     match self.saved(next) {
                         Some((saved, at)) => {
@@ -266,7 +281,7 @@ impl<'a> Scope<'a> {
         let cells = u64::from(width) * u64::from(rows);
         let pays = singles.len() * 2 <= columns.len() && cells <= most_cells;
         let finals = Vec::new();
-        pays.then_some(Matrix { low, width, rows, runs, singles, carried, arrays, finals })
+        pays.then_some(Matrix { low, width, rows, runs, singles, carried, firsts, arrays, finals })
     }
 
     /// The step that stores the values of `node` in these iterations and columns, if they form a

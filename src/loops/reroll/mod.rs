@@ -36,7 +36,7 @@ mod template;
 mod trace_loops;
 
 use super::expand::expand;
-use crate::ssa::{End, Graph, Region};
+use crate::ssa::{End, Graph, Region, most_steps};
 use trace_loops::has_only_trace_loops;
 
 /// The limits of [`reroll`].
@@ -128,6 +128,9 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
         return graph.clone();
     }
     if has_only_trace_loops(graph) {
+        let is_loop = |&region: &Region| graph.regions[region].cycle.is_some();
+        let loops: Vec<Region> = graph.regions.keys().filter(is_loop).collect();
+        let expanded = || expand(graph, &loops).map(|new| reroll(&new, limits));
         let mut templates = template::Templates::default();
         // Jump threading needs unrolled iterations.
         if !jump_threading::has_selectors(graph)
@@ -137,12 +140,13 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
                 return graph.clone();
             }
             if let Some(rolled) = emit::emit(graph, &templates, &collected) {
-                return rolled;
+                // A trace loop may begin in the middle of an inner loop.
+                let is_large = size(&rolled) > LARGE && most_steps(graph, |_| 1) <= MOST_STEPS;
+                let other = if is_large { expanded() } else { None };
+                return other.filter(|other| 2 * size(other) < size(&rolled)).unwrap_or(rolled);
             }
         }
-        let is_loop = |&region: &Region| graph.regions[region].cycle.is_some();
-        let loops: Vec<Region> = graph.regions.keys().filter(is_loop).collect();
-        return expand(graph, &loops).map_or_else(|| graph.clone(), |new| reroll(&new, limits));
+        return expanded().unwrap_or_else(|| graph.clone());
     }
     // Jump threading is kept only if it makes a loop with an exit. All iterations but the last
     // choose where they continue.
@@ -165,6 +169,16 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
     collected
         .and_then(|collected| emit::emit(graph, &templates, &collected))
         .unwrap_or_else(|| graph.clone())
+}
+
+/// The number of steps of a graph with trace loops from which on other loops are tried, and the
+/// largest number of steps of the recording for that.
+const LARGE: usize = 256;
+const MOST_STEPS: u64 = 1 << 18;
+
+/// The number of steps of `graph`.
+fn size(graph: &Graph) -> usize {
+    graph.blocks.values().map(|block| block.items.len()).sum()
 }
 
 /// The depth of nested regions in `graph`.

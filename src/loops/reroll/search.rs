@@ -234,7 +234,7 @@ impl<'a> Search<'a> {
     }
 
     /// The number of `operands`, those of one operand of a loop body, that must be copied to an
-    /// array of nodes before the loop.
+    /// array of nodes before the loop, and cannot become cells.
     pub(super) fn copied_operands(&self, operands: &[Node]) -> usize {
         let mut source = Some(Source::Unknown);
         for &operand in operands {
@@ -250,7 +250,13 @@ impl<'a> Search<'a> {
             self.definitions.input(node).is_some()
                 || self.definitions.graph.constant(node).is_some()
         };
-        operands.iter().filter(|&&operand| !is_leaf(operand)).count()
+        operands.iter().filter(|&&node| !is_leaf(node) && !self.may_be_cell(node)).count()
+    }
+
+    /// Tests whether `node` is one of many outputs of each iteration of a loop, which may become cells.
+    fn may_be_cell(&self, node: Node) -> bool {
+        let rolled = self.definitions.get(node).and_then(|(step, _)| self.loops[step]);
+        rolled.is_some_and(|loop_step| loop_step.width >= LEAST_COLUMNS)
     }
 
     fn set_loop(&mut self, Span { start, period, times }: Span) {
