@@ -11,7 +11,7 @@ use crate::ssa::Node;
 pub(super) enum Value {
     /// The entry φ with this number.
     Carried(u32),
-    /// What an inner loop has computed for this node in this iteration of its own.
+    /// The value of this node in this iteration of an inner loop.
     Saved(Node, u32),
     /// Another node of the loop's body.
     Single(Node),

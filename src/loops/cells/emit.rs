@@ -53,7 +53,7 @@ impl Emitter<'_> {
             let body = self.graph.regions[inner].root;
             self.editor.blocks[body].items.push(store);
         }
-        for &Single { node, column, kind } in &matrix.singles {
+        for &Single { node, column, kind } in &matrix.stores {
             let base = at(u32::from(kind == Kind::Next), column)?;
             let access = AccessData { array: cells, base, strides: row.into_iter().collect() };
             let store = self.store(access, node);

@@ -55,7 +55,7 @@ pub(super) struct Matrix {
     /// The number of rows: 1 if no iteration reads what another has computed.
     pub(super) rows: u32,
     pub(super) runs: Vec<Run>,
-    pub(super) singles: Vec<Single>,
+    pub(super) stores: Vec<Single>,
     /// The entry φs that the cells replace, with their columns.
     pub(super) carried: Vec<(u32, i64)>,
     /// Those whose initial values are stored, copies included.
@@ -234,10 +234,10 @@ impl<'a> Scope<'a> {
         nexts: &[Node],
         most_cells: u64,
     ) -> Option<Matrix> {
-        let (mut of_loops, mut singles) = (BTreeMap::<(u32, Node), Vec<(u32, i64)>>::new(), vec![]);
+        let (mut of_loops, mut stores) = (BTreeMap::<(u32, Node), Vec<(u32, i64)>>::new(), vec![]);
         let (mut carried, mut firsts) = (Vec::new(), Vec::new());
         for (&column, &content) in columns {
-            let mut single = |node, kind| singles.push(Single { node, column, kind });
+            let mut single = |node, kind| stores.push(Single { node, column, kind });
             let value = match content {
                 Column::Value(value) => value,
                 Column::Copy(Value::Carried(number), _) => {
@@ -279,9 +279,9 @@ impl<'a> Scope<'a> {
         let width = u32::try_from(high - low + 1).ok()?;
         let rows = if carried.is_empty() { 1 } else { self.trips.checked_add(1)? };
         let cells = u64::from(width) * u64::from(rows);
-        let pays = singles.len() * 2 <= columns.len() && cells <= most_cells;
+        let pays = stores.len() * 2 <= columns.len() && cells <= most_cells;
         let finals = Vec::new();
-        pays.then_some(Matrix { low, width, rows, runs, singles, carried, firsts, arrays, finals })
+        pays.then_some(Matrix { low, width, rows, runs, stores, carried, firsts, arrays, finals })
     }
 
     /// The step that stores the values of `node` in these iterations and columns, if they form a
@@ -335,8 +335,8 @@ impl<'a> Scope<'a> {
             let fits = columns.iter().zip(nodes).zip(0i64..).all(|((&found, &node), index)| {
                 let at = scale * index + offset;
                 let is_invariant = || {
-                    let mut singles = matrix.singles.iter();
-                    singles.any(|one| {
+                    let mut stores = matrix.stores.iter();
+                    stores.any(|one| {
                         one.kind == Kind::Invariant && one.node == node && one.column == at
                     })
                 };
