@@ -99,7 +99,7 @@ impl Layout {
         let known: Vec<(i64, usize, i64)> = known.collect();
         let middle = known.len() / 2;
         let pairs = [0, middle].map(|at| &known[at..known.len().min(at + 2)]);
-        pairs.into_iter().flat_map(|pair| Layout::through(pair)).collect()
+        pairs.into_iter().flat_map(Layout::through).collect()
     }
 
     /// The placements with these indices at these columns of matrices.
