@@ -28,8 +28,12 @@ pub struct Region {
 #[track_caller]
 pub fn enter() -> Region {
     let site = Location::caller();
-    let (id, (guards, _)) = (mark::enter(site), mark::progress());
-    Region { id, site, guards, unjoined: mark::unjoined(), jumps: true, mutators: 0 }
+    let id = mark::enter(site);
+    let (guards, unjoined) = match id {
+        0 => (0, 0),
+        _ => (mark::progress().0, mark::unjoined()),
+    };
+    Region { id, site, guards, unjoined, jumps: true, mutators: 0 }
 }
 
 /// Enters a region at the caller's place if `is_needed`; otherwise nothing is recorded.
@@ -116,6 +120,9 @@ impl Region {
     /// continuation follows from the path before.
     #[inline]
     fn end(self, ending: Ending, carry: impl FnOnce(&mut Carrier)) {
+        if !self.is_open() {
+            return;
+        }
         let single_path = !self.jumps && mark::unjoined() == self.unjoined;
         if mark::end(self.id, ending, single_path, self.site) {
             let mut carrier = Carrier::new(self.site, self.mutators);

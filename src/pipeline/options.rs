@@ -30,8 +30,9 @@ pub enum Numerics {
     #[default]
     Real,
     /// Kernels return the tape's value and gradient bit for bit (any NaN counts as NaN). So the
-    /// tape adds up in the same order in all calls; with [`Numerics::Real`] it omits the marks
-    /// of annotated functions in calls that are not merged.
+    /// tape multiplies and adds up in the same order in all calls; with [`Numerics::Real`] calls
+    /// that are not merged omit the marks of annotated functions, and partial derivatives are
+    /// multiplied where they are computed.
     Exact,
 }
 
@@ -123,6 +124,9 @@ pub struct Limits {
     /// The largest number of operations of one call that are recorded together, of 24 to 32 bytes
     /// each; by default 2²⁴, half a gibibyte. The buffers of the longest such call so far are kept,
     /// one for each thread that calls at the same time.
+    ///
+    /// In a call that is not merged only operations on two numbers that depend on different
+    /// variables count, with [`Numerics::Real`].
     ///
     /// A longer call is never compiled. Its gradient takes 16 bytes for each operation and up to 17
     /// runs of the function, which must not depend on state other than its inputs

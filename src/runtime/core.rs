@@ -1,27 +1,25 @@
 //! One call: a kernel serves it if there is one that does not back off and has the path; otherwise
 //! the tape does.
 
-use core::cell::Cell;
 use core::iter;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, Guard};
 use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
-use super::function::{Function, NoOutput, Request, Scalar, Weighted, read, run_or_nan};
+use super::function::{Function, Request, Scalar, Weighted};
 use super::kernel_call::{Repetition, Served, as_repetition, nested_exit, run_kernel};
 use super::lengths::OtherLengths;
 use super::outputs::{OutputShape, OutputWriter};
 use super::profile::KernelExit;
 use super::report::Report;
 use super::specialisation::Specialisation;
-use crate::pipeline::{Limits, Numerics, Options, Purpose, Recording, Refusal};
-use crate::trace::{
-    Adjoints, Detail, Inlining, Inputs, Run, RunLimits, Site, Tangents, Tracer, Var,
-};
+use super::tape_run::{TapeRun, Workspace};
+use crate::pipeline::{Options, Purpose, Recording, Refusal};
+use crate::trace::{Detail, Inputs, Site, Var};
 
 type Specialisations = SmallVec<[Arc<Specialisation>; 2]>;
 
@@ -30,8 +28,8 @@ type KernelExits<'a> = SmallVec<[(&'a OutputShape, KernelExit); 2]>;
 
 /// All of a recorded function but the function itself.
 pub(super) struct Core {
-    options: Options,
-    created_at: Site,
+    pub(super) options: Options,
+    pub(super) created_at: Site,
     /// The number of calls with a length of input that had no specialisation.
     unspecialised_calls: AtomicU64,
     /// In the order of their lengths.
@@ -41,27 +39,11 @@ pub(super) struct Core {
     /// The bytes of all recorded paths.
     profile_bytes: Arc<AtomicUsize>,
     /// True if gradients of recorded functions inside are inlined.
-    inlines: bool,
+    pub(super) inlines: bool,
     /// The same function with these inlined: for second derivatives, if they need it.
     inlined: OnceLock<Box<Core>>,
     /// Buffers of earlier tape calls.
-    workspaces: Mutex<Vec<Workspace>>,
-}
-
-/// The buffers of one tape call.
-#[derive(Default)]
-struct Workspace {
-    tracer: Tracer,
-    adjoints: Adjoints,
-    tangents: Tangents,
-    /// The inactive inputs with the weights of the outputs.
-    inactive: Vec<f64>,
-}
-
-/// A run on the tape, with all its inputs.
-struct TapeRun<'a> {
-    run: &'a Run<'a>,
-    inputs: Inputs<'a>,
+    pub(super) workspaces: Mutex<Vec<Workspace>>,
 }
 
 /// The inputs of a call, and the shape of its outputs if there are several: these select the
@@ -286,7 +268,14 @@ impl Core {
         let none = OutputShape::default();
         let function = Weighted::new(f, &none, self.created_at);
         let request = Purpose::Outputs.into();
-        match self.on_tape(&function, inputs, request, Detail::Untracked, &mut [], |_| {}) {
+        match self.on_tape(
+            &function,
+            inputs,
+            request,
+            (Detail::Untracked, None),
+            &mut [],
+            |_, _| {},
+        ) {
             Err(error) if !error.is_other_outputs() => Err(error),
             _ => Ok(function.shape()),
         }
@@ -359,25 +348,23 @@ impl Core {
             && detail == Detail::Untracked
             && specialisation.as_ref().is_some_and(|one| one.times_run());
         let start = is_timed.then(Instant::now);
-        let record = |run: TapeRun<'_>| match (run.run, &specialisation) {
-            (Run::Whole(trace), Some(specialisation)) if trace.has_failed_call => {
+        let record = |run: TapeRun<'_>, inputs: Inputs<'_>| match (run, &specialisation) {
+            (TapeRun::Whole(run), Some(specialisation)) if run.has_failed_call => {
                 specialisation.count_failed();
             }
-            (Run::Whole(trace), Some(specialisation)) => {
+            (TapeRun::Whole(run), Some(specialisation)) => {
                 let time = start.map(|start| start.elapsed());
-                specialisation.record(
-                    (trace, run.inputs),
-                    request.purpose,
-                    (exit, time),
-                    &self.options,
-                );
+                let purpose = request.purpose;
+                specialisation.record((run, inputs), purpose, (exit, time), &self.options);
             }
-            (Run::Long(run), Some(specialisation)) => {
+            (TapeRun::Long(run), Some(specialisation)) => {
                 specialisation.record_long(run, &self.options);
             }
             (_, None) => _ = self.unspecialised_calls.fetch_add(1, Ordering::Relaxed),
         };
-        let result = self.on_tape(f, key.inputs, request, detail, results, record);
+        // A kernel without a finite result leaves it to an event tape.
+        let known = specialisation.as_deref().filter(|_| !is_known);
+        let result = self.on_tape(f, key.inputs, request, (detail, known), results, record);
         if let (Err(error), Some(specialisation)) = (&result, &specialisation)
             && error.is_failed()
         {
@@ -410,12 +397,17 @@ impl Core {
         let mut unknown = None;
         let start = Instant::now();
         let on_tape = as_repetition(|| {
-            self.on_tape(f, inputs, request, detail, results, |TapeRun { run, inputs }| {
+            let detail = (detail, Some(specialisation));
+            self.on_tape(f, inputs, request, detail, results, |run, inputs| {
                 let installed = specialisation.kernel(request.purpose);
                 let Some(installed) = installed.as_deref() else { return };
-                match (run, time) {
-                    // A long run is not kept to be compared.
-                    (Run::Whole(trace), _) if is_audited && !trace.has_failed_call => {
+                let tracked = match run {
+                    TapeRun::Whole(run) => run.tracked,
+                    // It is not kept to be compared.
+                    TapeRun::Long(_) => None,
+                };
+                match (tracked, time) {
+                    (Some(trace), _) if is_audited && !trace.has_failed_call => {
                         let version = installed.graph_version;
                         unknown = specialisation.audit((trace, inputs), version, &self.options);
                         if self.options.is_timed() && self.options.audit.is_rare(call) {
@@ -451,80 +443,6 @@ impl Core {
             }
         }
         Ok(value)
-    }
-
-    /// Runs `f` on the tape with this detail, reads the results off it, and calls `then`; returns
-    /// the value, or the derivative along the direction if there is one.
-    ///
-    /// The buffers are kept for later calls if the whole run fits into them: those of a long run
-    /// may be much larger.
-    fn on_tape(
-        &self,
-        f: &impl Function,
-        inputs: Inputs<'_>,
-        request: Request<'_>,
-        detail: Detail,
-        results: &mut [f64],
-        then: impl FnOnce(TapeRun<'_>),
-    ) -> Result<f64, Error> {
-        let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
-        let Workspace { tracer, adjoints, tangents, inactive } = &mut workspace;
-        // Marks change the order in which adjoints are added up, so with exact numerics they are
-        // always recorded.
-        tracer.detail(match self.options.numerics {
-            Numerics::Exact => detail.max(Detail::Marks),
-            Numerics::Real => detail,
-        });
-        tracer.inline(if self.inlines { Inlining::Gradients } else { Inlining::None });
-        let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
-        let has_reverse_sweep = request.purpose.is_swept();
-        let limits = RunLimits { whole, call, has_reverse_sweep };
-        let weights = f.weights();
-        let inputs = if weights == 0 {
-            inputs
-        } else {
-            inactive.clear();
-            inactive.extend_from_slice(inputs.inactive);
-            inactive.extend_from_slice(request.weights);
-            inactive.resize(inputs.inactive.len() + weights, 0.0);
-            Inputs { inactive, ..inputs }
-        };
-        let no_output = Cell::new(None);
-        let mut run = tracer
-            .run_within(run_or_nan(f, &no_output), inputs, limits, self.created_at)
-            .map_err(Kind::Trace)?;
-        let result = match no_output.get() {
-            Some(NoOutput::Error) => Err(Kind::Failed.into()),
-            Some(NoOutput::OtherOutputs) => Err(Kind::OtherOutputs { at: self.created_at }.into()),
-            None => read(f, &mut run, request, whole, (adjoints, tangents), results),
-        };
-        if result.is_ok() {
-            then(TapeRun { run: &run, inputs });
-        }
-        if matches!(run, Run::Whole(_)) {
-            self.lock_workspaces().push(workspace);
-        }
-        result
-    }
-
-    /// Runs `f` on the tape with marks and sites, and calls `read` with the run.
-    pub(super) fn on_whole_tape<T>(
-        &self,
-        f: impl FnOnce(&[Var], &[Var]) -> Var,
-        inputs: Inputs<'_>,
-        read: impl FnOnce(&Run<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
-        workspace.tracer.detail(Detail::Marks);
-        let Limits { trace_events: whole, call_events: call, .. } = self.options.limits;
-        let limits = RunLimits { whole, call, has_reverse_sweep: false };
-        let run = workspace.tracer.run_within(f, inputs, limits, self.created_at);
-        let run = run.map_err(Kind::Trace)?;
-        let result = read(&run);
-        if matches!(run, Run::Whole(_)) {
-            self.lock_workspaces().push(workspace);
-        }
-        result
     }
 
     /// The specialisations of now.
@@ -636,10 +554,6 @@ impl Core {
     /// The number of calls with a length of input that had no specialisation.
     fn unspecialised_calls(&self) -> u64 {
         self.unspecialised_calls.load(Ordering::Relaxed)
-    }
-
-    fn lock_workspaces(&self) -> MutexGuard<'_, Vec<Workspace>> {
-        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

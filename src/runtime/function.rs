@@ -9,8 +9,8 @@ use super::specialisation::Specialisation;
 use crate::pipeline::Purpose;
 use crate::sparse::MatrixKind;
 use crate::trace::{
-    Adjoints, LongRun, Operand, Run, Site, Tangents, Trace, TraceError, Var, push_forward, sweep,
-    sweep_from, sweep_tangents, weighted_sum,
+    Adjoints, JacobianRun, LongRun, Operand, Run, Site, Tangents, Trace, TraceError, Var,
+    push_forward, sweep, sweep_from, sweep_tangents, weighted_sum,
 };
 
 /// The derivatives that a call asks for.
@@ -71,14 +71,14 @@ pub(super) trait Function {
         results: &mut [f64],
     ) -> Result<f64, Error>;
 
-    /// The same of a long run.
-    fn read_long(
+    /// The same of a run with this value and gradient, which is empty if `purpose` needs none.
+    fn read_first_order(
         &self,
-        run: &mut LongRun<'_>,
-        request: Request<'_>,
-        adjoints: &mut Adjoints,
+        purpose: Purpose,
+        value: f64,
+        gradient: &[f64],
         results: &mut [f64],
-    ) -> Result<f64, TraceError>;
+    ) -> f64;
 }
 
 /// Runs `function` as one that always has an output, and stores in `no_output` why it had none.
@@ -107,10 +107,27 @@ pub(super) fn read(
         Run::Whole(trace) => function.read_whole(trace, request, (adjoints, tangents), results),
         Run::Long(run) if request.purpose.needs_whole_run() => Err(too_long(whole, run)),
         Run::Long(run) => {
-            let value = function.read_long(run, request, adjoints, results);
-            Ok(value.map_err(Kind::Trace)?)
+            let gradient: &[f64] = match request.purpose.is_swept() {
+                true => run.sweep(&run_or_nan(function, &Cell::new(None)), adjoints),
+                false => Ok(&[][..]),
+            }
+            .map_err(Kind::Trace)?;
+            Ok(function.read_first_order(request.purpose, run.value(), gradient, results))
         }
     }
+}
+
+/// As [`read`], of a run on a Jacobian tape. `None` if the gradient is not finite.
+pub(super) fn read_jacobian(
+    function: &impl Function,
+    run: &JacobianRun<'_>,
+    purpose: Purpose,
+    adjoints: &mut Adjoints,
+    results: &mut [f64],
+) -> Option<f64> {
+    let gradient = if purpose.is_swept() { run.sweep(adjoints) } else { &[] };
+    let is_finite = gradient.iter().all(|partial| partial.is_finite());
+    is_finite.then(|| function.read_first_order(purpose, run.value(), gradient, results))
 }
 
 /// The error of a long run that ought to be whole; `limit` is [`Limits::trace_events`].
@@ -189,17 +206,17 @@ impl<F: Fn(&[Var], &[Var]) -> Option<Var>> Function for Scalar<F> {
         Ok(trace.value())
     }
 
-    fn read_long(
+    fn read_first_order(
         &self,
-        run: &mut LongRun<'_>,
-        Request { purpose, .. }: Request<'_>,
-        adjoints: &mut Adjoints,
-        gradient: &mut [f64],
-    ) -> Result<f64, TraceError> {
+        purpose: Purpose,
+        value: f64,
+        gradient: &[f64],
+        results: &mut [f64],
+    ) -> f64 {
         if purpose.has_reverse_sweep() {
-            gradient.copy_from_slice(run.sweep(&run_or_nan(self, &Cell::new(None)), adjoints)?);
+            results.copy_from_slice(gradient);
         }
-        Ok(run.value())
+        value
     }
 }
 
@@ -310,18 +327,17 @@ impl<F: Fn(&[Var], &[Var], &mut OutputWriter) -> bool> Function for Weighted<'_,
         Ok(f64::NAN)
     }
 
-    fn read_long(
+    fn read_first_order(
         &self,
-        run: &mut LongRun<'_>,
-        Request { purpose, .. }: Request<'_>,
-        adjoints: &mut Adjoints,
+        purpose: Purpose,
+        _: f64,
+        gradient: &[f64],
         results: &mut [f64],
-    ) -> Result<f64, TraceError> {
-        if purpose == Purpose::VectorJacobianProduct {
-            results.copy_from_slice(run.sweep(&run_or_nan(self, &Cell::new(None)), adjoints)?);
-        } else {
-            self.read_outputs(results, |output| output.number());
+    ) -> f64 {
+        match purpose {
+            Purpose::VectorJacobianProduct => results.copy_from_slice(gradient),
+            _ => self.read_outputs(results, |output| output.number()),
         }
-        Ok(f64::NAN)
+        f64::NAN
     }
 }

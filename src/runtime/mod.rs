@@ -44,6 +44,7 @@ mod sparse;
 mod specialisation;
 mod specialisation_report;
 mod tape;
+mod tape_run;
 mod tracing_detail;
 mod vector;
 mod workers;

@@ -209,11 +209,11 @@ impl Profile {
     }
 
     /// Counts an untracked run; true if no untracked run took the same path before.
-    pub(super) fn note_untracked(&mut self, trace: &Trace<'_>) -> bool {
+    pub(super) fn note_untracked(&mut self, signature: u64) -> bool {
         if self.untracked.len() >= MAX_TRACED_PATHS {
             self.untracked.clear();
         }
-        self.untracked.insert(trace.signature)
+        self.untracked.insert(signature)
     }
 
     /// True if paths were added to the graph after the latest compilation for `purpose`.

@@ -21,7 +21,7 @@ use crate::merge::{MergeError, MergeLimits, MergeOutcome, SideExit};
 use crate::pipeline::{Hotness, Matrix, Options, Purpose, Recording, Refusal};
 use crate::sparse::MatrixKind;
 use crate::ssa::Place;
-use crate::trace::{Detail, Inputs, LongRun, Trace};
+use crate::trace::{Detail, Inputs, JacobianRun, LongRun, Trace};
 
 pub(super) struct Specialisation {
     pub(super) active: usize,
@@ -47,6 +47,37 @@ pub(super) struct Specialisation {
     old_calls: AtomicU64,
     /// The bytes of all recorded paths of the function.
     profile_bytes: Arc<AtomicUsize>,
+}
+
+/// A run that has served a call.
+#[derive(Clone, Copy)]
+pub(super) struct ServedRun<'a> {
+    /// A hash of the path.
+    pub(super) signature: u64,
+    /// The number of events; `None` of a Jacobian tape, which has fewer entries than operations.
+    pub(super) events: Option<usize>,
+    /// The trace, if it has marks and sites.
+    pub(super) tracked: Option<&'a Trace<'a>>,
+    /// A custom operation has returned an error.
+    pub(super) has_failed_call: bool,
+}
+
+impl<'a> ServedRun<'a> {
+    /// A run on an event tape.
+    pub(super) fn on_events(trace: &'a Trace<'a>) -> Self {
+        ServedRun {
+            signature: trace.signature,
+            events: Some(trace.events.len()),
+            tracked: (!trace.is_untracked()).then_some(trace),
+            has_failed_call: trace.has_failed_call,
+        }
+    }
+
+    /// A run on a Jacobian tape.
+    pub(super) fn on_jacobian(run: &JacobianRun<'_>) -> Self {
+        let JacobianRun { signature, has_failed_call, .. } = *run;
+        ServedRun { signature, events: None, tracked: None, has_failed_call }
+    }
 }
 
 /// The numbers of calls that the tape and kernels served.
@@ -140,6 +171,16 @@ impl Specialisation {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Tests whether a Jacobian tape serves the next untracked run.
+    pub(super) fn has_jacobian_tape(&self) -> bool {
+        self.tracing_detail.has_jacobian_tape()
+    }
+
+    /// Notes that a run on a Jacobian tape had to be repeated.
+    pub(super) fn note_repeated(&self) {
+        self.tracing_detail.note_repeated();
+    }
+
     /// The detail that the next run on the tape records.
     pub(super) fn detail(&self) -> Detail {
         self.tracing_detail.next(self.tape_calls.load(Ordering::Relaxed), || self.has_kernel())
@@ -158,16 +199,17 @@ impl Specialisation {
     /// starts a compilation if one is due. `time` is that of the run, if it was taken.
     pub(super) fn record(
         self: &Arc<Self>,
-        (trace, inputs): (&Trace<'_>, Inputs<'_>),
+        (run, inputs): (ServedRun<'_>, Inputs<'_>),
         purpose: Purpose,
         (exit, time): (Option<KernelExit>, Option<Duration>),
         options: &Options,
     ) {
         let before = self.tape_calls.fetch_add(1, Ordering::Relaxed);
         self.tracing_detail.count_run();
-        let is_tracked = !trace.is_untracked();
+        let ServedRun { signature, tracked, .. } = run;
+        let is_tracked = tracked.is_some();
         let is_idle = self.tracing_detail.is_idle();
-        let events = trace.events.len();
+        let events = self.tracing_detail.note_events(run.events);
         if is_idle && !is_tracked && time.is_none() {
             return;
         }
@@ -181,7 +223,7 @@ impl Specialisation {
         if options.is_timed()
             && !is_tracked
             && time.is_none()
-            && self.tracing_detail.count_known(trace.signature, events)
+            && self.tracing_detail.count_known(signature, events)
         {
             return;
         }
@@ -197,15 +239,8 @@ impl Specialisation {
         if let Some(time) = time {
             profile.budget.time_run(events, time);
         }
-        if is_tracked {
+        if let Some(trace) = tracked {
             profile.budget.spend_detail(trace.detail_work());
-        }
-        if !is_tracked {
-            self.tracing_detail.note_path(trace.signature);
-            if profile.note_untracked(trace) && self.tracing_detail.expects_new_path() {
-                self.tracing_detail.track_next_runs();
-            }
-        } else {
             let path = profile.path(trace);
             path.count += 1;
             // A known path is compared with the graph now and then, to detect functions that
@@ -220,6 +255,11 @@ impl Specialisation {
                 && (found.is_some() || profile.budget.credit() >= work)
             {
                 spend(&mut profile, options, |profile| profile.note_side_exit(trace, exit, found));
+            }
+        } else {
+            self.tracing_detail.note_path(signature);
+            if profile.note_untracked(signature) && self.tracing_detail.expects_new_path() {
+                self.tracing_detail.track_next_runs();
             }
         }
         let is_idle = profile.budget.is_idle() && options.is_timed();

@@ -6,7 +6,7 @@
 //! after a new path, and after a side exit. The path of an untracked run is not merged; if it is
 //! new, later runs are tracked. Without budget all runs are untracked.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::pipeline::Hotness;
 use crate::trace::Detail;
@@ -21,6 +21,8 @@ const KNOWN_PATHS: usize = 16;
 const CAPTURED_RUNS: u32 = 8;
 /// The number of runs after these that record marks and places.
 const MARKED_RUNS: u32 = 64;
+/// The number of runs on an event tape after one that repeats a run on a Jacobian tape.
+const RUNS_ON_EVENTS: u32 = 32;
 
 /// The tracing detail of one specialisation. Concurrent calls may count as one, which is harmless.
 pub(super) struct TracingDetail {
@@ -38,6 +40,10 @@ pub(super) struct TracingDetail {
     /// The number of untracked runs since the latest one that was recorded, and of their events.
     unrecorded_runs: AtomicU64,
     unrecorded_events: AtomicU64,
+    /// The number of events of the latest run on an event tape.
+    events: AtomicUsize,
+    /// The number of further untracked runs for which a Jacobian tape is not tried.
+    runs_on_events: AtomicU32,
 }
 
 impl TracingDetail {
@@ -50,7 +56,32 @@ impl TracingDetail {
             known_paths: [const { AtomicU64::new(0) }; KNOWN_PATHS],
             unrecorded_runs: AtomicU64::new(0),
             unrecorded_events: AtomicU64::new(0),
+            events: AtomicUsize::new(0),
+            runs_on_events: AtomicU32::new(0),
         }
+    }
+
+    /// Notes the number of events of a run. Returns that of the latest run on an event tape, if
+    /// this one is on a Jacobian tape.
+    pub(super) fn note_events(&self, events: Option<usize>) -> usize {
+        match events {
+            Some(events) => self.events.store(events, Ordering::Relaxed),
+            None => return self.events.load(Ordering::Relaxed),
+        }
+        events.unwrap_or(0)
+    }
+
+    /// Tests whether a Jacobian tape serves the next untracked run, and counts one that it does not.
+    pub(super) fn has_jacobian_tape(&self) -> bool {
+        let runs = self.runs_on_events.load(Ordering::Relaxed);
+        self.runs_on_events.store(runs.saturating_sub(1), Ordering::Relaxed);
+        runs == 0
+    }
+
+    /// Notes that a run on a Jacobian tape was repeated: so functions that call one another do not
+    /// repeat all runs on each level.
+    pub(super) fn note_repeated(&self) {
+        self.runs_on_events.store(RUNS_ON_EVENTS, Ordering::Relaxed);
     }
 
     /// Counts an untracked run of `events` events if its path is known; `false` if the run has to

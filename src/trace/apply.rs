@@ -1,11 +1,12 @@
-//! Applying a primitive to `Var`s: evaluates it and records the event.
+//! Applying a primitive to `Var`s: evaluates it, and differentiates or records it.
+//!
+//! Operations of the Jacobian tape are inlined into the user's code, but for the rare cases and
+//! primitives; those of the event tape are calls.
 
 use core::panic::Location;
 
-use super::Var;
 use super::event::{Form, Kind, Site};
-use super::payload::Payload;
-use super::recorder;
+use super::{Var, jacobian, operations};
 #[cfg(feature = "internals")]
 use crate::op::MAX_ARITY;
 use crate::op::{Algebra, Op, eval};
@@ -36,8 +37,13 @@ impl Var {
 
     #[inline(always)]
     fn apply1_at(self, op: Op, at: Site) -> Var {
-        let value = eval(op, [self.value, 0.0, 0.0]);
-        self.recorded(value, Payload::NONE, Kind::apply(op, Form::Events), at)
+        let (x, of) = ([self.value, 0.0, 0.0], self.differential);
+        let y = eval(op, x);
+        let differential = match of.times(op, 0, x, y) {
+            Some(differential) => differential,
+            None => operations::record1(Kind::apply(op, Form::Events), self.value, of, y, at),
+        };
+        Var::new(y, differential)
     }
 
     #[inline(always)]
@@ -49,64 +55,61 @@ impl Var {
     /// Applies `op` where the user's place is not the caller's.
     #[inline(always)]
     pub(super) fn apply2_at(self, op: Op, other: Var, at: Site) -> Var {
-        let value = eval(op, [self.value, other.value, 0.0]);
-        let (a, b) = (self.tag, other.tag);
-        // The common case first: operands are tested for being constants only if they are not both
-        // events of this recording.
-        let kind = Kind::apply(op, Form::Events);
-        let tag = match recorder::record(value, Payload::second_operand(b), a, b, kind, at) {
-            Some(tag) => tag,
-            None => {
-                let with = Kind::apply(op, Form::ConstantSecond);
-                let after = Kind::apply(op, Form::ConstantFirst);
-                self.mixed(value, other, [kind, with, after], at)
-            }
+        let (a, b) = (self.differential, other.differential);
+        let y = eval(op, [self.value, other.value, 0.0]);
+        let differential = match jacobian::differential(op, self.value, a, other.value, b, y) {
+            Some(differential) => differential,
+            None => operations::record2(
+                Kind::apply(op, Form::Events),
+                self.value,
+                a,
+                other.value,
+                b,
+                y,
+                at,
+            ),
         };
-        Var::traced(value, tag)
-    }
-
-    /// The slow case of [`Var::apply2`]: an operand is a constant or of another recording, or the
-    /// ring is full. The kinds are for two events, a constant second operand and a constant first
-    /// operand. Returns the tag of the result.
-    #[inline(never)]
-    fn mixed(self, value: f64, other: Var, kinds: [Kind; 3], at: Site) -> u64 {
-        let (a, b, [kind, with, after]) = (self.tag, other.tag, kinds);
-        if other.is_constant() {
-            self.recorded(value, Payload::constant(other.value), with, at).tag
-        } else if self.is_constant() {
-            other.recorded(value, Payload::constant(self.value), after, at).tag
-        } else {
-            recorder::record_slowly(value, Payload::second_operand(b), a, b, kind, at)
-        }
+        Var::new(y, differential)
     }
 
     /// Applies `op` to `self` and a constant.
     #[inline(always)]
     #[track_caller]
     pub(super) fn apply2_with(self, op: Op, constant: f64) -> Var {
-        let value = eval(op, [self.value, constant, 0.0]);
-        let kind = Kind::apply(op, Form::ConstantSecond);
-        self.recorded(value, Payload::constant(constant), kind, Location::caller())
+        let (x, of, at) = ([self.value, constant, 0.0], self.differential, Location::caller());
+        let y = eval(op, x);
+        let differential = match of.times(op, 0, x, y) {
+            Some(differential) => differential,
+            None => operations::record_with(
+                Kind::apply(op, Form::ConstantSecond),
+                self.value,
+                of,
+                constant,
+                y,
+                at,
+            ),
+        };
+        Var::new(y, differential)
     }
 
     /// Applies `op` to a constant and `self`.
     #[inline(always)]
     #[track_caller]
     pub(super) fn apply2_after(self, op: Op, constant: f64) -> Var {
-        let value = eval(op, [constant, self.value, 0.0]);
-        let kind = Kind::apply(op, Form::ConstantFirst);
-        self.recorded(value, Payload::constant(constant), kind, Location::caller())
-    }
-
-    /// Records an operation of which every operand but `self` is a constant.
-    #[inline(always)]
-    fn recorded(self, value: f64, payload: Payload, kind: Kind, at: Site) -> Var {
-        let a = self.tag;
-        let tag = match recorder::record(value, payload, a, a, kind, at) {
-            Some(tag) => tag,
-            None => recorder::record_slowly(value, payload, a, a, kind, at),
+        let (x, of, at) = ([constant, self.value, 0.0], self.differential, Location::caller());
+        let y = eval(op, x);
+        let differential = match of.times(op, 1, x, y) {
+            Some(differential) => differential,
+            None => operations::record_after(
+                Kind::apply(op, Form::ConstantFirst),
+                constant,
+                self.value,
+                of,
+                y,
+                at,
+            ),
         };
-        Var::traced(value, tag)
+        Var::new(y, differential)
     }
 
     #[inline]
@@ -117,11 +120,10 @@ impl Var {
 
     #[inline]
     fn apply3_at(self, op: Op, b: Var, c: Var, at: Site) -> Var {
-        let value = eval(op, [self.value, b.value, c.value]);
-        if self.is_constant() && b.is_constant() && c.is_constant() {
-            return Var::constant(value);
-        }
-        Var::traced(value, recorder::record3(op, value, [self, b, c], at))
+        let x = [self.value, b.value, c.value];
+        let y = eval(op, x);
+        let differentials = [self, b, c].map(|var| var.differential);
+        Var::new(y, operations::record(op, x, differentials, y, at))
     }
 }
 

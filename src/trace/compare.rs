@@ -2,20 +2,23 @@
 
 use core::cmp::Ordering;
 use core::fmt;
+use core::panic::Location;
 
-use super::operators::{Pair, Plain};
-use super::{Var, recorder};
-use crate::op::Op;
+use super::operators::Plain;
+use super::{Var, operations};
+use crate::op::{Op, eval};
 
-/// The outcome of `comparison`, which was just recorded and becomes a guard unless both operands
-/// are constants.
-#[inline]
-fn guarded(comparison: Var) -> bool {
-    let outcome = comparison.value != 0.0;
-    if !comparison.is_constant() {
-        recorder::guard(outcome);
+impl Var {
+    /// The outcome of a comparison, which is a guard unless both numbers are constants.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn compare(self, op: Op, other: Var) -> bool {
+        let x = [self.value, other.value];
+        let outcome = eval(op, [x[0], x[1], 0.0]) != 0.0;
+        let of = [self.differential, other.differential];
+        operations::guard(op, x, of, outcome, Location::caller());
+        outcome
     }
-    outcome
 }
 
 macro_rules! comparisons {
@@ -24,14 +27,14 @@ macro_rules! comparisons {
             #[inline]
             #[track_caller]
             fn eq(&self, other: &$right) -> bool {
-                guarded((self.plain(), other.plain()).apply(Op::Eq))
+                Var::from(self.plain()).compare(Op::Eq, other.plain().into())
             }
 
             #[inline]
             #[track_caller]
             #[allow(clippy::partialeq_ne_impl)] // The guard repeats the operator that was used.
             fn ne(&self, other: &$right) -> bool {
-                guarded((self.plain(), other.plain()).apply(Op::Ne))
+                Var::from(self.plain()).compare(Op::Ne, other.plain().into())
             }
         }
 
@@ -39,12 +42,12 @@ macro_rules! comparisons {
             #[inline]
             #[track_caller]
             fn partial_cmp(&self, other: &$right) -> Option<Ordering> {
-                let pair = (self.plain(), other.plain());
-                if guarded(pair.apply(Op::Lt)) {
+                let (a, b) = (Var::from(self.plain()), Var::from(other.plain()));
+                if a.compare(Op::Lt, b) {
                     Some(Ordering::Less)
-                } else if guarded(pair.apply(Op::Gt)) {
+                } else if a.compare(Op::Gt, b) {
                     Some(Ordering::Greater)
-                } else if guarded(pair.apply(Op::Eq)) {
+                } else if a.compare(Op::Eq, b) {
                     Some(Ordering::Equal)
                 } else {
                     None
@@ -54,25 +57,25 @@ macro_rules! comparisons {
             #[inline]
             #[track_caller]
             fn lt(&self, other: &$right) -> bool {
-                guarded((self.plain(), other.plain()).apply(Op::Lt))
+                Var::from(self.plain()).compare(Op::Lt, other.plain().into())
             }
 
             #[inline]
             #[track_caller]
             fn le(&self, other: &$right) -> bool {
-                guarded((self.plain(), other.plain()).apply(Op::Le))
+                Var::from(self.plain()).compare(Op::Le, other.plain().into())
             }
 
             #[inline]
             #[track_caller]
             fn gt(&self, other: &$right) -> bool {
-                guarded((self.plain(), other.plain()).apply(Op::Gt))
+                Var::from(self.plain()).compare(Op::Gt, other.plain().into())
             }
 
             #[inline]
             #[track_caller]
             fn ge(&self, other: &$right) -> bool {
-                guarded((self.plain(), other.plain()).apply(Op::Ge))
+                Var::from(self.plain()).compare(Op::Ge, other.plain().into())
             }
         }
     };

@@ -78,12 +78,22 @@ impl CustomCall {
     /// outputs become zero.
     #[cold]
     pub(super) fn sweep(&self, values: &[f64], adjoints: &mut [f64]) {
+        self.sweep_at(self.evaluation(values), adjoints);
+    }
+
+    /// As [`CustomCall::sweep`], with the values of arguments and outputs, one after the other.
+    pub(super) fn sweep_numbers(&self, numbers: &[f64], adjoints: &mut [f64]) {
+        let (x, y) = numbers.split_at(self.custom.inputs());
+        self.sweep_at(Evaluation { x, y, saved: &self.saved }, adjoints);
+    }
+
+    fn sweep_at(&self, at: Evaluation<'_>, adjoints: &mut [f64]) {
         let (before, outputs) = adjoints.split_at_mut(self.first_output);
         let weights = &mut outputs[..self.custom.outputs()];
         // An adjoint of zero is not propagated.
         if weights.iter().any(|&weight| weight != 0.0) {
             let mut product = vec![0.0; self.custom.inputs()];
-            self.custom.vjp(self.evaluation(values), weights, &mut product);
+            self.custom.vjp(at, weights, &mut product);
             let arguments = before[self.arguments()].iter_mut().zip(product);
             arguments.for_each(|(adjoint, contribution)| *adjoint += contribution);
             weights.fill(0.0);

@@ -44,7 +44,7 @@ pub(crate) fn record_gradient<E>(
         Err(error) => return Some(Err(error)),
     };
     // The output of a function that uses a `Var` of another call.
-    recorder::is_own(output.tag).then_some(())?;
+    recorder::is_own(output.tag()).then_some(())?;
     let events = recorder::events_from(first)?;
     let mut sweep = SymbolicSweep::new(first, x.len(), &events, at);
     let gradient = sweep.run(output, x.len())?;
@@ -67,7 +67,7 @@ fn argument(x: Var, at: Site) -> Option<Var> {
     let tag = match x.is_constant() {
         true => recorder::append(x.value, Step::none(Role::Constant, Payload::NONE), at)?,
         // Keeps all bits.
-        false => Recording::at(at).apply(Op::Add, [x, Var::constant(-0.0)]).tag,
+        false => Recording::at(at).apply(Op::Add, [x, Var::constant(-0.0)]).tag(),
     };
     recorder::is_own(tag).then_some(Var::traced(x.value, tag))
 }

@@ -103,7 +103,7 @@ pub(crate) fn capture_for_jumps(key: u64, targets: &[u32], operands: Vec<Operand
 pub(crate) fn operand(var: Var) -> Option<Operand> {
     match var.is_constant() {
         true => Some(Operand::Constant(var.value)),
-        false => recorder::is_own(var.tag).then_some(Operand::Event(var.tag as u32)),
+        false => recorder::is_own(var.tag()).then_some(Operand::Event(var.tag() as u32)),
     }
 }
 
@@ -137,14 +137,14 @@ pub(crate) fn opaque(name: &'static str, at: Site) {
 pub(crate) fn phi(var: &mut Var, at: Site) -> bool {
     let step = if var.is_constant() {
         Step::phi_of_constant(var.value)
-    } else if recorder::is_own(var.tag) {
-        Step::phi(var.tag as u32)
+    } else if recorder::is_own(var.tag()) {
+        Step::phi(var.tag() as u32)
     } else {
         return false;
     };
     // At the limit the run has failed and its events are dropped.
     if let Some(tag) = recorder::append(var.value, step, at) {
-        var.tag = tag;
+        *var = Var::traced(var.value, tag);
     }
     true
 }
@@ -162,8 +162,8 @@ pub(crate) fn static_value(var: Var) -> Option<StaticValue> {
     if var.is_constant() {
         return Some(StaticValue::Constant(var.value));
     }
-    let index = var.tag as u32;
-    let input = recorder::is_own(var.tag) && recorder::is_input(index);
+    let index = var.tag() as u32;
+    let input = recorder::is_own(var.tag()) && recorder::is_input(index);
     input.then_some(StaticValue::Input(index))
 }
 

@@ -5,7 +5,8 @@
 //! structure of arrays (values, steps, sites); [`Trace`] is the tape with its inputs, output and
 //! [`Captures`](Detail::Captures). `mark` records the control flow of annotated functions between
 //! the operations: where regions begin, iterate and join, and what is carried there. A run that is
-//! too long to be kept whole (`store`) is a [`LongRun`].
+//! too long to be kept whole (`store`) is a [`LongRun`]. A run of which only the gradient is wanted
+//! has no events but a Jacobian tape (`jacobian`).
 //!
 //! Algorithms: [`sweep()`] is the reverse sweep over the tape; [`find_loops`] finds loops in a tape
 //! (`trace_loops`), [`infer_induction`] how their operands depend on the iteration (`induction`);
@@ -17,15 +18,18 @@ mod captures;
 mod carried;
 mod compare;
 mod custom_call;
+mod differential;
 mod error;
 mod event;
 mod events;
 mod float;
 mod induction;
 mod inline;
+mod jacobian;
 mod long_run;
 pub(crate) mod mark;
 mod non_finite;
+mod operations;
 mod operators;
 mod payload;
 mod recorder;
@@ -53,6 +57,7 @@ pub use event::{Event, Operand, Role, Site};
 pub use events::Events;
 pub(crate) use induction::{BodyEvent, OperandRule, infer_induction};
 pub(crate) use inline::{Inlining, inlines_calls, record_gradient};
+pub use jacobian::JacobianRun;
 pub use long_run::{LongRun, Run};
 pub(crate) use non_finite::{
     Origin, number, operands, operation, origin_of_derivative, origin_of_value,

@@ -16,7 +16,7 @@ macro_rules! binary {
         binary!(@pair $trait $method $op f64, Var);
 
         impl $assign for Var {
-            #[inline]
+            #[inline(always)]
             #[track_caller]
             fn $assign_method(&mut self, other: Var) {
                 *self = self.apply2(Op::$op, other);
@@ -24,7 +24,7 @@ macro_rules! binary {
         }
 
         impl $assign<&Var> for Var {
-            #[inline]
+            #[inline(always)]
             #[track_caller]
             fn $assign_method(&mut self, other: &Var) {
                 *self = self.apply2(Op::$op, *other);
@@ -32,7 +32,7 @@ macro_rules! binary {
         }
 
         impl $assign<f64> for Var {
-            #[inline]
+            #[inline(always)]
             #[track_caller]
             fn $assign_method(&mut self, other: f64) {
                 *self = self.apply2_with(Op::$op, other);
@@ -49,7 +49,7 @@ macro_rules! binary {
         impl $trait<$right> for $left {
             type Output = Var;
 
-            #[inline]
+            #[inline(always)]
             #[track_caller]
             fn $method(self, other: $right) -> Var {
                 (self.plain(), other.plain()).apply(Op::$op)

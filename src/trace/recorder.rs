@@ -1,8 +1,8 @@
 //! The thread's recorder: the operators of `Var` append their events to it.
 //!
 //! The front is a ring of cells in thread-local storage, so that recording an operation is a few
-//! loads and stores, inlined into the user's code. The back takes the events of a full ring and has
-//! the rest of the state.
+//! loads and stores, in a function without a stack frame. The back takes the events of a full ring
+//! and has the rest of the state. A Jacobian tape has a ring of its own (`jacobian`).
 //!
 //! [`Tracer::run`](super::Tracer::run) begins and ends recordings.
 
@@ -12,20 +12,20 @@ use core::panic::Location;
 
 use super::captures::Captures;
 use super::custom_call::{CustomCall, OutputWord};
-use super::event::{Form, Kind, Step};
+use super::event::{Kind, Step};
 use super::inline::Inlining;
+use super::jacobian::{self, JacobianTape};
 use super::payload::Payload;
 use super::run::CarriedName;
 use super::stamp::{FOREIGN_STAMP, maker};
 use super::store::Store;
 use super::{Detail, Events, Operand, Role, Site, TraceError, Var};
 use crate::custom::Custom;
-use crate::op::Op;
 
 /// Tag of a constant.
 pub(super) const CONSTANT: u64 = 0;
 /// Tag of a value that belongs to no recording.
-const FOREIGN: u64 = (FOREIGN_STAMP as u64) << 32;
+pub(super) const FOREIGN: u64 = (FOREIGN_STAMP as u64) << 32;
 /// The id in a tag.
 pub(super) const ID: u64 = u32::MAX as u64;
 /// The number of events in the ring.
@@ -35,13 +35,13 @@ const RING: usize = 128;
 #[derive(Clone, Copy)]
 pub(super) struct Front<'a> {
     pub(super) cursor: &'a Cursor,
-    ring: &'a Ring,
+    pub(super) ring: &'a Ring,
 }
 
 /// The latest events as structure of arrays; event number `i` is in cell `i % RING`.
-struct Ring {
+pub(super) struct Ring {
     values: [Cell<f64>; RING],
-    steps: [Cell<Step>; RING],
+    pub(super) steps: [Cell<Step>; RING],
     sites: [Cell<Site>; RING],
 }
 
@@ -69,6 +69,8 @@ pub(super) struct Back {
     /// The events that have been moved out of the ring.
     pub(super) events: Events,
     pub(super) store: Store,
+    /// The entries that have been moved out of the ring of the Jacobian tape.
+    pub(super) jacobian: JacobianTape,
     /// The names of opaque variables, by the indices of their events.
     pub(super) opaque: Vec<(u32, &'static str)>,
     /// The variables of static state, by the indices of its events.
@@ -121,11 +123,11 @@ pub(super) fn exchange_back(running: Option<Box<Back>>) -> Option<Box<Back>> {
     BACK.with(|backs| core::mem::replace(&mut backs.borrow_mut().running, running))
 }
 
-/// Records an event with one or two operands, whose tags are `a` and `b`; an
-/// event with one operand repeats it. Returns the tag of the result, or `None`
-/// if an operand is not an event of this recording or there is no room.
+/// Appends an event with one or two operands, whose tags are `a` and `b`; an event with one operand
+/// repeats it. Returns its tag, or `None` if an operand is not an event of this recording or there
+/// is no room.
 #[inline(always)]
-pub(super) fn record(
+pub(super) fn append_operation(
     value: f64,
     payload: Payload,
     a: u64,
@@ -136,55 +138,12 @@ pub(super) fn record(
     let step = Step { payload, first: a as u32, kind };
     with_front(|front| {
         let next = front.cursor.next.get();
-        if (a ^ next | b ^ next) >> 32 != 0 {
-            return None;
-        }
-        if next == front.cursor.full.get() {
+        if (a ^ next | b ^ next) >> 32 != 0 || next == front.cursor.full.get() {
             return None;
         }
         front.ring.set(next, value, step, at);
         front.cursor.next.set(next + 1);
         Some(next)
-    })
-}
-
-/// The cold path of [`record`]: operations on constants, a full ring, foreign operands.
-#[cold]
-#[inline(never)]
-pub(super) fn record_slowly(
-    value: f64,
-    payload: Payload,
-    a: u64,
-    b: u64,
-    kind: Kind,
-    at: Site,
-) -> u64 {
-    if a == CONSTANT && b == CONSTANT {
-        return CONSTANT;
-    }
-    let ready = with_front(|front| {
-        with_back(|back| front.check(back, &[a, b], at) && front.make_room(back, at))
-    });
-    ready.then(|| record(value, payload, a, b, kind, at)).flatten().unwrap_or(FOREIGN)
-}
-
-/// Records `op` on three operands, of which at least one is not a constant.
-/// Returns the tag of the result.
-pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
-    with_front(|front| {
-        with_back(|back| {
-            let tags = vars.map(|var| match var.is_constant() {
-                true => front.push(back, var.value, Step::none(Role::Constant, Payload::NONE), at),
-                false => var.tag,
-            });
-            if !front.check(back, &tags, at) {
-                return FOREIGN;
-            }
-            let [a, b, c] = tags;
-            let (first, payload) = (a as u32, Payload::operands(b, c));
-            let kind = Kind::apply(op, Form::Events);
-            front.push(back, value, Step { payload, first, kind }, at)
-        })
     })
 }
 
@@ -198,14 +157,25 @@ pub(super) fn record_call(
 ) -> u64 {
     with_front(|front| {
         with_back(|back| {
-            let tag = |back: &mut Back, var: &Var| match var.is_constant() {
-                true => front.push(back, var.value, Step::none(Role::Constant, Payload::NONE), at),
-                false => var.tag,
-            };
-            let tags: Vec<u64> = x.iter().map(|var| tag(back, var)).collect();
-            if !front.check(back, &tags, at) {
+            let tags: Vec<u64> = x.iter().map(|var| var.tag()).collect();
+            if !front.check_all(back, &tags, at) {
                 return FOREIGN;
             }
+            let signature = &front.cursor.signature;
+            signature.set(mix(signature.get(), custom.id()));
+            if jacobian::is_recording() {
+                let x = x.iter().map(|x| (x.value, x.differential));
+                return back.jacobian.record_call(custom, x, y, saved).unwrap_or(FOREIGN);
+            }
+            let tags: Vec<u64> = x
+                .iter()
+                .map(|var| match var.is_constant() {
+                    true => {
+                        front.push(back, var.value, Step::none(Role::Constant, Payload::NONE), at)
+                    }
+                    false => var.tag(),
+                })
+                .collect();
             let mut before = None;
             for (&tag, var) in tags.iter().zip(x) {
                 let payload = Payload::second_operand(before.unwrap_or(tag));
@@ -226,8 +196,6 @@ pub(super) fn record_call(
             if !front.is_recording() {
                 return FOREIGN;
             }
-            let signature = &front.cursor.signature;
-            signature.set(mix(signature.get(), operation));
             let first = last + 1;
             let first_output = (first & ID) as usize;
             if back.store.keeps_steps(first_output..first_output + y.len()) {
@@ -256,26 +224,6 @@ pub(crate) fn fail(error: TraceError) {
         if front.is_recording() {
             with_back(|back| front.fail(back, error));
         }
-    });
-}
-
-/// Turns the comparison just recorded into a guard.
-pub(super) fn guard(outcome: bool) {
-    with_front(|front| {
-        let index = (front.cursor.next.get() & ID) as usize;
-        // Nothing was recorded if the recording has failed or there is none.
-        if index == 0 || front.cursor.next.get() >> 32 == u64::from(FOREIGN_STAMP) {
-            return;
-        }
-        let cell = &front.ring.steps[(index - 1) % RING];
-        let step = cell.get();
-        cell.set(Step { kind: Kind { role: Role::Guard, ..step.kind }, ..step });
-        let decision = (index as u64) << 1 | u64::from(outcome);
-        front
-            .cursor
-            .signature
-            .set(mix(mix(front.cursor.signature.get(), decision), step.payload.bits()));
-        front.cursor.unjoined.set(front.cursor.unjoined.get() + 1);
     });
 }
 
@@ -330,7 +278,7 @@ pub(super) fn events_from(first: u64) -> Option<Vec<(f64, Step)>> {
         with_back(|back| {
             back.flush(front);
             let is_whole = back.store.is_whole() && back.failure.is_none();
-            (front.is_recording() && is_whole).then(|| {
+            (front.records_events() && is_whole).then(|| {
                 let (Events { values, steps, .. }, first) = (&back.events, (first & ID) as usize);
                 let latest = values[first..].iter().zip(&steps[first..]);
                 latest.map(|(&value, &step)| (value, step)).collect()
@@ -365,7 +313,7 @@ pub(super) fn name_state(tag: u64, of: CarriedName) {
 /// A hash of the guards and the tag of the next event: `(guards, events)`.
 #[inline]
 pub(super) fn progress() -> (u64, u64) {
-    with_front(|front| (front.cursor.signature.get(), front.cursor.next.get()))
+    with_front(|front| (front.cursor.signature.get(), front.next()))
 }
 
 /// The number of guards passed since which paths have not joined.
@@ -395,7 +343,7 @@ pub(super) fn set_unjoined(unjoined: u32) {
 /// Tests whether live-in values are captured.
 #[inline]
 pub(super) fn captures() -> bool {
-    with_front(|front| front.cursor.detail.get() == Detail::Captures && front.is_recording())
+    with_front(|front| front.cursor.detail.get() == Detail::Captures && front.records_events())
 }
 
 /// Calls `keep` with the captures and the index of the latest event.
@@ -416,7 +364,7 @@ pub(super) fn spare_operands() -> Vec<Operand> {
 #[inline]
 pub(super) fn next_region() -> u32 {
     with_front(|front| {
-        if front.cursor.detail.get() == Detail::Untracked || !front.is_recording() {
+        if front.cursor.detail.get() == Detail::Untracked || !front.records_events() {
             return 0;
         }
         let next = front.cursor.regions.get() + 1;
@@ -428,7 +376,7 @@ pub(super) fn next_region() -> u32 {
 /// Tests whether `tag` belongs to an event of this recording.
 #[inline]
 pub(super) fn is_own(tag: u64) -> bool {
-    with_front(|front| front.is_recording() && (tag ^ front.cursor.next.get()) >> 32 == 0)
+    with_front(|front| front.records_events() && (tag ^ front.cursor.next.get()) >> 32 == 0)
 }
 
 impl Cursor {
@@ -486,17 +434,32 @@ impl Front<'_> {
     }
 
     #[inline]
-    fn latest_cell(self) -> usize {
+    pub(super) fn latest_cell(self) -> usize {
         (self.cursor.next.get() & ID).wrapping_sub(1) as usize % RING
+    }
+
+    /// The tag of the next event or variable.
+    #[inline]
+    pub(super) fn next(self) -> u64 {
+        match jacobian::next_variable() {
+            FOREIGN => self.cursor.next.get(),
+            next => next,
+        }
     }
 
     #[inline]
     fn is_recording(self) -> bool {
+        self.next() >> 32 != u64::from(FOREIGN_STAMP)
+    }
+
+    /// Tests whether an event tape is recorded.
+    #[inline]
+    pub(super) fn records_events(self) -> bool {
         self.cursor.next.get() >> 32 != u64::from(FOREIGN_STAMP)
     }
 
     /// Appends an event. Returns its tag.
-    fn push(self, back: &mut Back, value: f64, step: Step, at: Site) -> u64 {
+    pub(super) fn push(self, back: &mut Back, value: f64, step: Step, at: Site) -> u64 {
         if self.make_room(back, at) { self.set_next(value, step, at) } else { FOREIGN }
     }
 
@@ -511,7 +474,7 @@ impl Front<'_> {
 
     /// Makes room in the ring; `false` at the limit of events, or if no recording runs.
     fn make_room(self, back: &mut Back, at: Site) -> bool {
-        if !self.is_recording() {
+        if !self.records_events() {
             return false;
         }
         if self.cursor.next.get() != self.cursor.full.get() {
@@ -547,15 +510,15 @@ impl Front<'_> {
         true
     }
 
-    /// Tests whether all operands belong to this recording. If not, the run fails.
-    pub(super) fn check(self, back: &mut Back, operands: &[u64], used: Site) -> bool {
-        let stamps = operands.iter().map(|tag| (tag >> 32) as u32);
-        let mut foreign =
-            stamps.filter(|&s| u64::from(s) != self.cursor.next.get() >> 32).peekable();
+    /// Tests whether all operands are constants or belong to this recording. If not, the run fails.
+    pub(super) fn check_all(self, back: &mut Back, operands: &[u64], used: Site) -> bool {
+        let own = self.next() >> 32;
+        let is_foreign = |tag: &u64| *tag != CONSTANT && *tag >> 32 != own;
+        let mut foreign = operands.iter().filter(|tag| is_foreign(tag)).peekable();
         if foreign.peek().is_none() {
             return true;
         }
-        let made = foreign.find_map(maker);
+        let made = foreign.find_map(|tag| maker((tag >> 32) as u32));
         self.fail(back, TraceError::ForeignVar { used, made });
         false
     }
@@ -567,6 +530,7 @@ impl Front<'_> {
         back.failure.get_or_insert(failure);
         self.cursor.next.set(FOREIGN);
         self.cursor.full.set(FOREIGN);
+        jacobian::restart(FOREIGN);
     }
 }
 
@@ -581,6 +545,7 @@ impl Back {
         Back {
             events: Events::new(),
             store: Store::idle(),
+            jacobian: JacobianTape::new(),
             opaque: Vec::new(),
             states: Vec::new(),
             captures: Captures::new(),
@@ -595,6 +560,7 @@ impl Back {
     /// Moves the events out of the ring. A difference from the run that this one repeats becomes
     /// its failure, at which the recording ends when it needs room.
     pub(super) fn flush(&mut self, front: Front<'_>) {
+        self.jacobian.flush();
         let next = front.cursor.next.get();
         if next >> 32 != u64::from(FOREIGN_STAMP) {
             let first = self.store.len() % RING;

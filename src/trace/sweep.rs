@@ -19,12 +19,13 @@ pub struct Adjoints {
 
 impl Adjoints {
     /// Begins a sweep over `length` events, the inputs first: all adjoints are zero.
-    fn begin(&mut self, inputs: usize, length: usize) {
+    pub(super) fn begin(&mut self, inputs: usize, length: usize) -> &mut [f64] {
         self.values[..self.nonzero].fill(0.0);
         self.nonzero = inputs;
         if self.values.len() < length {
             self.values.resize(length, 0.0);
         }
+        &mut self.values
     }
 }
 
@@ -55,8 +56,7 @@ pub(crate) fn sweep_from_sum<'a>(
     adjoints: &'a mut Adjoints,
 ) -> &'a [f64] {
     let inputs = trace.active + trace.inactive;
-    adjoints.begin(inputs, trace.events.len());
-    let adjoints = &mut adjoints.values;
+    let adjoints = adjoints.begin(inputs, trace.events.len());
     let mut end = 0;
     for output in outputs {
         if let Operand::Event(output) = output
@@ -343,7 +343,13 @@ fn any_both(op: Op, a: f64, b: f64, y: f64, g: f64) -> (f64, f64) {
 /// The contributions to the three operands of `op`.
 #[inline(never)]
 fn all(op: Op, x: [f64; MAX_ARITY], y: f64, g: f64) -> [f64; MAX_ARITY] {
-    [0, 1, 2].map(|operand| contribution(&mut Numbers, op, operand, x, y, g).unwrap_or(0.0))
+    [0, 1, 2].map(|operand| contribution_of(op, operand, x, y, g))
+}
+
+/// The contribution of `op` to an operand; zero where there is no derivative.
+#[inline(never)]
+pub(super) fn contribution_of(op: Op, operand: usize, x: [f64; MAX_ARITY], y: f64, g: f64) -> f64 {
+    contribution(&mut Numbers, op, operand, x, y, g).unwrap_or(0.0)
 }
 
 #[cfg(test)]

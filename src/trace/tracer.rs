@@ -10,9 +10,10 @@ use core::ops::Range;
 use super::custom_call::CustomCall;
 use super::event::Step;
 use super::inline::Inlining;
+use super::jacobian::{self, JacobianRun};
 use super::payload::Payload;
-use super::recorder::{Back, Cursor, exchange_back, mix, with_back, with_front};
-use super::stamp::next_stamp;
+use super::recorder::{Back, Cursor, FOREIGN, exchange_back, mix, with_back, with_front};
+use super::stamp::{has_events, next_stamp};
 use super::store::{Extent, MAX_EVENTS, Store};
 use super::{Events, Inputs, LongRun, Operand, Role, Run, RunLimits, Site, Trace, TraceError, Var};
 
@@ -150,6 +151,60 @@ impl Tracer {
         })
     }
 
+    /// Runs `f` on `inputs` and returns the Jacobian tape; `None` if it has more than `limit`
+    /// entries. Gradients of recorded functions inside are no operations of it.
+    ///
+    /// # Errors
+    ///
+    /// [`TraceError::ForeignVar`], as for [`Tracer::run`].
+    ///
+    /// # Panics
+    ///
+    /// Only if `f` does; the thread stays usable.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    ///
+    /// use phigrad::internals::trace::{Adjoints, Inputs, Tracer};
+    ///
+    /// let mut tracer = Tracer::default();
+    /// let inputs = Inputs { active: &[2.0, 3.0], inactive: &[5.0] };
+    /// let f = |x: &[phigrad::Var], data: &[phigrad::Var]| (x[0].sqrt() * x[1] + 1.0) * data[0];
+    /// let run = tracer.run_jacobian(f, inputs, 100, Location::caller())?.expect("it is short");
+    /// // The two products.
+    /// assert_eq!(run.entries(), 2);
+    /// assert_eq!(run.sweep(&mut Adjoints::default())[1], 5.0 * 2.0f64.sqrt());
+    /// # Ok::<(), phigrad::internals::trace::TraceError>(())
+    /// ```
+    pub fn run_jacobian(
+        &mut self,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        inputs: Inputs<'_>,
+        limit: usize,
+        made: Site,
+    ) -> Result<Option<JacobianRun<'_>>, TraceError> {
+        let (active, count) = (inputs.active.len(), inputs.active.len() + inputs.inactive.len());
+        if count >= MAX_EVENTS {
+            return Ok(None);
+        }
+        let limit = limit.min(MAX_EVENTS - 1 - count);
+        let back = self.back();
+        back.jacobian.begin(count, limit);
+        (back.has_failed_call, back.inlining) = (false, Inlining::None);
+        let Ended { output, guards, .. } =
+            self.call(f, inputs, next_stamp(made, false), Detail::Untracked, made);
+        let back = &*self.back();
+        if back.jacobian.is_exceeded {
+            return Ok(None);
+        }
+        match back.failure {
+            Some(failure) => Err(failure),
+            None => Ok(Some(JacobianRun::new(back, active, output, guards))),
+        }
+    }
+
     /// The tape of a run that was kept whole.
     fn trace(&mut self, inputs: Inputs<'_>, finished: Finished) -> Trace<'_> {
         let back = &*self.back();
@@ -234,27 +289,17 @@ impl Tracer {
         detail: Detail,
         made: Site,
     ) -> Result<Finished, TraceError> {
-        let stamp = next_stamp(made);
-        let mut vars = INPUTS.try_with(Cell::take).unwrap_or_default();
-        vars.clear();
-        let values = inputs.active.iter().chain(inputs.inactive);
-        vars.extend(values.zip(0..).map(|(&value, id)| Var::traced(value, tag(stamp, id))));
-        let mut back = self.back.take().unwrap_or_default();
-        (back.inputs, back.store, back.failure) = (vars.len() as u32, store, None);
-        back.inlining = self.inlining;
-        let session = Session::enter(back, stamp, detail, made);
-        let (active, inactive) = vars.split_at(inputs.active.len());
-        let var = f(active, inactive);
-        let output = operand(var, stamp, made);
-        // If the thread is ending, the buffer is dropped.
-        let _ = INPUTS.try_with(|inputs| inputs.set(vars));
-        let (back, guards, latest) = session.end();
-
+        let inlining = self.inlining;
+        let back = self.back();
+        (back.store, back.inlining) = (store, inlining);
+        let stamp = next_stamp(made, true);
+        let Ended { output: var, guards, latest } = self.call(f, inputs, stamp, detail, made);
+        let back = self.back();
         let (extent, failure) = (back.store.extent(), back.failure);
-        self.back = Some(back);
         if let Some(failure) = failure {
             return Err(failure);
         }
+        let output = var.into_operand();
         let end = match output {
             Operand::Event(event) => u64::from(event),
             // No event has this index.
@@ -263,6 +308,45 @@ impl Tracer {
         let signature = mix(mix(guards, extent.len as u64), end);
         Ok(Finished { extent, output, value: var.value, signature, latest })
     }
+
+    /// Runs `f` under the recording with this stamp, whose buffers have been prepared.
+    fn call(
+        &mut self,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        inputs: Inputs<'_>,
+        stamp: u32,
+        detail: Detail,
+        made: Site,
+    ) -> Ended {
+        let mut vars = INPUTS.try_with(Cell::take).unwrap_or_default();
+        vars.clear();
+        // Variable 0 of a Jacobian tape is no input.
+        let first_id = if has_events(stamp) { 0 } else { 1 };
+        for values in [inputs.active, inputs.inactive] {
+            let first = tag(stamp, first_id + vars.len() as u32);
+            vars.extend(values.iter().zip(first..).map(|(&value, tag)| Var::traced(value, tag)));
+        }
+        let mut back = self.back.take().unwrap_or_default();
+        (back.inputs, back.failure) = (first_id + vars.len() as u32, None);
+        let session = Session::enter(back, stamp, detail, made);
+        let (active, inactive) = vars.split_at(inputs.active.len());
+        let output = f(active, inactive);
+        with_front(|front| with_back(|back| front.check_all(back, &[output.tag()], made)));
+        // If the thread is ending, the buffer is dropped.
+        let _ = INPUTS.try_with(|inputs| inputs.set(vars));
+        let (back, guards, latest) = session.end();
+        self.back = Some(back);
+        Ended { output, guards, latest }
+    }
+}
+
+/// The end of a run of a function.
+struct Ended {
+    output: Var,
+    /// A hash of the guards.
+    guards: u64,
+    /// The site of the last event.
+    latest: Site,
 }
 
 /// The end of a run, without its events.
@@ -278,8 +362,8 @@ pub(super) struct Finished {
 
 /// A running recording; restores the previous one when dropped.
 struct Session {
-    /// Its state, and the site of its latest event.
-    previous: Option<(Option<Box<Back>>, Cursor, Site)>,
+    /// Its state, the tag of its next variable, and the site of its latest event.
+    previous: Option<(Option<Box<Back>>, Cursor, u64, Site)>,
 }
 
 impl Session {
@@ -288,12 +372,17 @@ impl Session {
         with_front(|front| {
             with_back(|back| back.flush(front));
             let next = tag(stamp, new.inputs);
+            let (event, variable) = match has_events(stamp) {
+                true => (next, FOREIGN),
+                false => (FOREIGN, next),
+            };
             let previous = exchange_back(Some(new));
             let site = front.latest_site();
-            let cursor = front.cursor.restart(next);
+            let cursor = front.cursor.restart(event);
+            let before = jacobian::restart(variable);
             front.set_latest_site(made);
             front.cursor.detail.set(detail);
-            Session { previous: Some((previous, cursor, site)) }
+            Session { previous: Some((previous, cursor, before, site)) }
         })
     }
 
@@ -309,9 +398,10 @@ impl Session {
 
     /// Restores the previous recording; returns this one.
     fn restore(&mut self) -> Option<Box<Back>> {
-        let (previous, cursor, site) = self.previous.take()?;
+        let (previous, cursor, variable, site) = self.previous.take()?;
         with_front(|front| {
             // Its ring was flushed when this recording began.
+            jacobian::restart(variable);
             front.cursor.restart(cursor.next.get());
             front.set_latest_site(site);
             front.cursor.signature.set(cursor.signature.get());
@@ -328,19 +418,6 @@ impl Drop for Session {
     fn drop(&mut self) {
         drop(self.restore());
     }
-}
-
-/// The operand for `var`, which the function returned.
-fn operand(var: Var, stamp: u32, made: Site) -> Operand {
-    if var.is_constant() {
-        return Operand::Constant(var.value);
-    }
-    if var.tag >> 32 != u64::from(stamp) {
-        with_front(|front| {
-            with_back(|back| front.check(back, &[var.tag], made));
-        });
-    }
-    Operand::Event(var.tag as u32)
 }
 
 fn tag(stamp: u32, id: u32) -> u64 {

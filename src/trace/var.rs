@@ -2,14 +2,14 @@
 
 use core::marker::PhantomData;
 
-use super::recorder::{self, CONSTANT};
+use super::differential::Differential;
 use crate::op::Op;
 
 /// A number whose history is recorded.
 ///
 /// Inside a function recorded by [`Tape::record`](crate::Tape::record) a `Var`
 /// is an input or a value computed from inputs; a `Var` made by
-/// `Var::from` is a constant. It is `Copy`, 16 bytes, and is used like an
+/// `Var::from` is a constant. It is `Copy`, 24 bytes, and is used like an
 /// `f64`: operators with `Var` and `f64` in every order, comparisons, and the
 /// functions below, also through [`num_traits::Float`].
 ///
@@ -36,9 +36,7 @@ use crate::op::Op;
 #[derive(Clone, Copy)]
 pub struct Var {
     pub(super) value: f64,
-    /// The stamp of the recording (high half) and the id of the event (low
-    /// half); 0 for a constant. One word, so that a `Var` travels in registers.
-    pub(super) tag: u64,
+    pub(super) differential: Differential,
     not_send: PhantomData<*const ()>,
 }
 
@@ -368,19 +366,31 @@ functions_of_two! {
 }
 
 impl Var {
+    #[inline(always)]
+    pub(super) const fn new(value: f64, differential: Differential) -> Var {
+        Var { value, differential, not_send: PhantomData }
+    }
+
+    /// The number of an event or variable.
     #[inline]
     pub(super) const fn traced(value: f64, tag: u64) -> Var {
-        Var { value, tag, not_send: PhantomData }
+        Var::new(value, Differential::of_variable(tag))
     }
 
     #[inline]
     pub(super) const fn constant(value: f64) -> Var {
-        Var::traced(value, CONSTANT)
+        Var::new(value, Differential::CONSTANT)
     }
 
     #[inline]
     pub(crate) const fn is_constant(self) -> bool {
-        self.tag == CONSTANT
+        self.differential.is_constant()
+    }
+
+    /// The tag of its variable.
+    #[inline]
+    pub(super) const fn tag(self) -> u64 {
+        self.differential.tag
     }
 
     /// The number itself.
@@ -407,8 +417,7 @@ impl Var {
         if !self.is_constant() {
             // One NaN is as good as another.
             let seen = if self.value.is_nan() { f64::NAN } else { self.value };
-            self.apply2_with(Op::Same, seen);
-            recorder::guard(true);
+            self.compare(Op::Same, Var::constant(seen));
         }
         self.value
     }
@@ -570,8 +579,8 @@ mod tests {
     use crate::op::eval;
 
     #[test]
-    fn a_var_is_sixteen_bytes() {
-        assert_eq!(size_of::<Var>(), 16);
+    fn a_var_is_three_words() {
+        assert_eq!(size_of::<Var>(), 24);
     }
 
     #[test]

@@ -20,7 +20,7 @@ impl Var {
     pub(crate) fn into_operand(self) -> Operand {
         match self.is_constant() {
             true => Operand::Constant(self.value),
-            false => Operand::Event(self.tag as u32),
+            false => Operand::Event(self.tag() as u32),
         }
     }
 }

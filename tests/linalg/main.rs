@@ -71,8 +71,8 @@ where
 {
     let of = f.clone();
     let scalar = move |x: &[Var]| combined(&of(x));
-    let tape = Tape::builder().tape_only().record(f.clone());
-    let scalar_tape = Tape::builder().tape_only().record(scalar.clone());
+    let tape = Tape::builder().tape_only().numerics(Numerics::Exact).record(f.clone());
+    let scalar_tape = Tape::builder().tape_only().numerics(Numerics::Exact).record(scalar.clone());
     let mut random = Random::new(3);
     for _ in 0..3 {
         let x = point(&mut random);

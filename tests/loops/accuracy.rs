@@ -4,7 +4,7 @@
 use crate::common::double_double::DoubleDouble;
 use crate::common::numbers::{Dual, Number};
 use phigrad::internals::Random;
-use phigrad::{Tape, Var};
+use phigrad::{Numerics, Tape, Var};
 
 /// A Markov chain of three states, whose columns of probabilities sum to 1.
 fn markov<T: Number + From<f64>>(x: &[T]) -> T {
@@ -33,7 +33,7 @@ fn markov_chains_converge_as_on_the_tape() {
     const INPUTS: usize = 6;
     let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
     let run = |x: &[Var]| markov(x);
-    let tape = builder().record(run);
+    let tape = builder().numerics(Numerics::Exact).record(run);
     let kernel = builder().record(run);
     kernel.value_and_grad(&[0.3; INPUTS]).unwrap();
     kernel.compile().unwrap();

@@ -92,7 +92,9 @@ fn kernels_are_as_accurate_as_the_tape() {
     for (name, run) in PROGRAMS {
         let kernel = compiled(run, Numerics::Real, &[0.5, 0.25, -0.75]);
         let exact = compiled(run, Numerics::Exact, &[0.5, 0.25, -0.75]);
-        let tape = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
+        let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
+        // One order of operations in all calls.
+        let tape = builder.numerics(Numerics::Exact).record(run);
         let graph = recorded(run, &[0.5, 0.25, -0.75]);
         for size in [1e-9, 1e-3, 0.3, 1.0, 3.0] {
             // At a single point the tape may be exact by chance.
@@ -127,7 +129,9 @@ fn products_are_finite_where_the_sum_of_their_factors_overflows() {
     // The common factor is not factored out: the sum of the others may overflow.
     let run: Program =
         |x| data().into_iter().map(|d| (x[0] * (d * 1e-308) + x[1] * (d * 1e-308)).tanh()).sum();
-    let tape = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
+    let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
+    // One order of operations in all calls.
+    let tape = builder.numerics(Numerics::Exact).record(run);
     let kernel = compiled(run, Numerics::Real, &[0.5, 2.0]);
     let calls = kernel.report().kernel_calls;
     for x in [[1.5e308, 1.5e308], [-1.5e308, -1e308], [f64::MAX, f64::MAX]] {
@@ -170,7 +174,9 @@ fn invariant_values_of_the_reverse_sweep_are_hoisted() {
     for (run, added) in
         [(decided as Program, [[0.9, 0.3], [0.9, 30.0]]), (carried, [[0.9, 0.3], [-0.4, 1.0]])]
     {
-        let tape = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
+        let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
+        // One order of operations in all calls.
+        let tape = builder.numerics(Numerics::Exact).record(run);
         let kernel = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
         added.iter().for_each(|x| drop(kernel.value_and_grad(x).unwrap()));
         kernel.compile().unwrap();

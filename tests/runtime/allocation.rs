@@ -61,10 +61,10 @@ fn data_function(x: &[Var], data: &[Var]) -> Var {
 }
 
 /// The number of calls on one path before counting.
-const WARM_UP: usize = 70;
+const WARM_UP: usize = 76;
 /// The number of calls that are counted: too few for the sum to reach the next power of two,
 /// at which the runtime compares a tape call with the graph.
-const COUNTED: usize = 56;
+const COUNTED: usize = 48;
 
 /// Makes `count` calls on the path of `sign`.
 fn calls<F: Fn(&[Var]) -> Var>(f: &Recorded<F>, sign: f64, count: usize) {

@@ -78,7 +78,11 @@ fn kernels_return_what_the_tape_returns() {
             for round in 0..40 {
                 let x = vector(&mut random, 12);
                 let (v, w) = (vector(&mut random, 12), vector(&mut random, program_outputs(name)));
-                let on_tape = results(&Tape::builder().tape_only().record(program), &x, (&v, &w));
+                let on_tape = results(
+                    &Tape::builder().tape_only().numerics(numerics).record(program),
+                    &x,
+                    (&v, &w),
+                );
                 let found = results(&f, &x, (&v, &w));
                 for (found, expected) in found.iter().zip(&on_tape) {
                     match numerics {

@@ -2,7 +2,7 @@
 //! tape is.
 
 use crate::common::ulp::ulp;
-use phigrad::{Recorded, Tape, Var};
+use phigrad::{Numerics, Recorded, Tape, Var};
 
 /// A formula, with accurate hand-written forms of its value and gradient.
 struct Formula {
@@ -109,7 +109,8 @@ fn compiled(run: fn(&[Var]) -> Var, at: &[f64]) -> Recorded<fn(&[Var]) -> Var> {
 #[test]
 fn kernels_are_no_less_accurate_than_the_tape() {
     for Formula { name, run, exact, points } in FORMULAS {
-        let on_tape = Tape::builder().hot_threshold(u32::MAX).background(false).record(*run);
+        let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
+        let on_tape = builder.numerics(Numerics::Exact).record(*run);
         let in_kernel = compiled(*run, points[0]);
         for &x in *points {
             let (value, partials) = exact(x);

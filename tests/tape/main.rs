@@ -5,6 +5,7 @@
 mod common;
 
 mod errors;
+mod jacobian_tapes;
 mod order_statistics;
 mod primitives;
 mod properties;

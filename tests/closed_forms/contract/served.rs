@@ -8,7 +8,7 @@ use phigrad::internals::numeric::Routine;
 use phigrad::internals::phi::{Applied, CloseLimits, Rule, close};
 use phigrad::internals::ssa::{Folding, Graph, accepts_calls, simplify};
 use phigrad::internals::trace::{Inputs, Tracer};
-use phigrad::{RecordedWith, Tape, TapeBuilder, Var};
+use phigrad::{Numerics, RecordedWith, Tape, TapeBuilder, Var};
 
 /// One program and trip count, recorded for each executor.
 pub struct Server<F> {
@@ -50,7 +50,9 @@ fn call<F: Fn(&[Var], &[Var]) -> Var>(
 impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
     /// The tape alone.
     pub fn new(program: F, inputs: usize) -> Self {
-        Server { inputs, tape: manual().record_with(program), kernels: None }
+        // One order of operations in all calls.
+        let tape = manual().numerics(Numerics::Exact).record_with(program);
+        Server { inputs, tape, kernels: None }
     }
 
     /// Profiles `program` over `points` and compiles it.
