@@ -18,8 +18,9 @@ use crate::timing::{Contender, Plan, RoundDone, interleave, median};
 use crate::vectors::Case;
 use crate::verify::require_right;
 
-/// The first calls on the tape are profiled, and cost more than those that follow.
-const PROFILED_CALLS: usize = 100;
+/// The first calls on the tape are profiled, some of them again after the first one that is not, and
+/// cost more than those that follow.
+const PROFILED_CALLS: usize = 200;
 
 /// Compiling is timed again on fresh recordings only if it is cheaper than this.
 const CHEAP_COMPILE: Duration = Duration::from_millis(200);
