@@ -15,7 +15,7 @@ use super::layout::Layout;
 use super::lower::{Lowering, Signatures, Values};
 use super::memory::{Counters, Pointers};
 use super::plan::Plan;
-use super::{Lanes, Schedule};
+use super::{Lanes, Schedule, Sums};
 use crate::numeric::Routine;
 use crate::ssa::Graph;
 
@@ -46,7 +46,7 @@ impl Generated {
 pub(super) fn generate(
     schedule: &Schedule<'_>,
     plan: &Plan,
-    lanes: Lanes,
+    (lanes, sums): (Lanes, Sums),
     isa: &dyn TargetIsa,
 ) -> Result<Generated, String> {
     let Schedule { graph, layout, .. } = schedule;
@@ -54,6 +54,7 @@ pub(super) fn generate(
         graph,
         layout,
         lanes,
+        sums,
         isa,
         context: Context::new(),
         frontend: FunctionBuilderContext::new(),
@@ -76,6 +77,7 @@ struct Generator<'a> {
     graph: &'a Graph,
     layout: &'a Layout,
     lanes: Lanes,
+    sums: Sums,
     isa: &'a dyn TargetIsa,
     context: Context,
     frontend: FunctionBuilderContext,
@@ -117,8 +119,9 @@ impl Generator<'_> {
             failed: None,
             pointers: Pointers::default(),
             counters: Counters::new(plan.functions.len() > 1),
+            pairs: None,
         };
-        flow::lower(lowering, plan, blocks, entries);
+        flow::lower(lowering, plan, blocks, (entries, self.sums));
         builder.finalize(self.isa.frontend_config());
         let compiled = context.compile(self.isa, &mut ControlPlane::default());
         let buffer = &compiled.map_err(|error| error.inner.to_string())?.buffer;

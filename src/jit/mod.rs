@@ -27,6 +27,8 @@ mod native;
 #[cfg(not(feature = "jit"))]
 #[path = "no_native.rs"]
 mod native;
+#[cfg(feature = "jit")]
+mod vector;
 
 mod hot;
 mod kernel;
@@ -143,6 +145,15 @@ impl Lanes {
     }
 }
 
+/// The order in which the iterations of a loop add to a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sums {
+    /// That of the iterations: kernels return the bits of the interpreter.
+    InOrder,
+    /// Any: vector loops add up several numbers at once.
+    Reordered,
+}
+
 /// A graph in the order of execution, with the layout of its memory.
 pub struct Schedule<'a> {
     graph: &'a Graph,
@@ -213,16 +224,17 @@ impl Schedule<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compile(&self, cuts: &[u32]) -> Result<Kernel, CompileError> {
-        self.compile_by(Allocator::Backtracking, cuts)
+        self.compile_by(Allocator::Backtracking, cuts, Sums::InOrder)
     }
 
-    /// As [`Schedule::compile`], with this register allocator.
+    /// As [`Schedule::compile`], with this register allocator and this order of additions.
     pub(crate) fn compile_by(
         &self,
         allocator: Allocator,
         cuts: &[u32],
+        sums: Sums,
     ) -> Result<Kernel, CompileError> {
-        self.compile_with((allocator, Lanes::One), cuts, plan::REGISTERS)
+        self.compile_with((allocator, Lanes::One, sums), cuts, plan::REGISTERS)
     }
 
     /// As [`Schedule::compile`], for two elements at once: each buffer of the kernel has two
@@ -251,14 +263,14 @@ impl Schedule<'_> {
         if !self.graph.calls.is_empty() {
             return Ok(None);
         }
-        let how = (Allocator::Backtracking, Lanes::Two);
+        let how = (Allocator::Backtracking, Lanes::Two, Sums::InOrder);
         self.compile_with(how, cuts, plan::REGISTERS).map(Some)
     }
 
     /// As [`Schedule::compile_by`], with another number of registers.
     fn compile_with(
         &self,
-        (allocator, lanes): (Allocator, Lanes),
+        (allocator, lanes, sums): (Allocator, Lanes, Sums),
         cuts: &[u32],
         registers: usize,
     ) -> Result<Kernel, CompileError> {
@@ -271,7 +283,7 @@ impl Schedule<'_> {
         if size > MAX_SIZE / lanes.count() {
             return Err(CompileError::TooLarge { size });
         }
-        let (code, code_bytes) = native::compile(self, &plan, (allocator, lanes))?;
+        let (code, code_bytes) = native::compile(self, &plan, (allocator, lanes, sums))?;
         if lanes == Lanes::Two {
             plan.constants = plan.constants.iter().flat_map(|&constant| [constant; 2]).collect();
         }
