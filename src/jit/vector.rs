@@ -87,7 +87,9 @@ impl VectorLoop {
             Step::Load(..) | Step::Accumulate(..) | Step::Store(..) | Step::Guard(..) => true,
             _ => false,
         };
-        if !steps.iter().all(is_plain) || !are_independent(graph, steps, counting) {
+        let are_sums_free = reorders_sums || !adds_in_order(graph, steps, counting);
+        if !steps.iter().all(is_plain) || !are_independent(graph, steps, counting) || !are_sums_free
+        {
             return None;
         }
         let mut carried = Vec::new();
@@ -136,6 +138,23 @@ fn is_sum(graph: &Graph, steps: &[Step], phi: Node, next: Node) -> bool {
     };
     let users = |of: Node| steps.iter().filter(move |step| used(graph, step).contains(&of));
     is_added && users(next).next().is_none() && users(phi).all(|step| *step == Step::Compute(next))
+}
+
+/// Tests whether several iterations may add to one element.
+fn adds_in_order(graph: &Graph, steps: &[Step], counting: Region) -> bool {
+    let added = steps.iter().filter_map(|step| match *step {
+        Step::Accumulate(access, _) => Some(&graph.accesses[access]),
+        _ => None,
+    });
+    let mut seen = Vec::new();
+    for access in added {
+        let moves = |&(region, stride): &(Region, i32)| region == counting && stride != 0;
+        if seen.contains(&access.array) || !access.strides.iter().any(moves) {
+            return true;
+        }
+        seen.push(access.array);
+    }
+    false
 }
 
 /// Tests whether no iteration reads what the one before or after it writes.
