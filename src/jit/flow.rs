@@ -17,11 +17,10 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::Switch;
 use smallvec::SmallVec;
 
+use super::Lanes;
 use super::lower::{Lowered, Lowering};
-use super::plan::{Next, Plan, Step};
+use super::plan::{BasicBlock, Next, Plan, Step};
 use super::schedule::Test;
-use super::vector::{VectorLoop, passes_on};
-use super::{Lanes, Sums};
 use crate::ssa::{Node, Region, last_iteration};
 
 /// The result of a function; native code returns it as a word.
@@ -109,7 +108,7 @@ pub(super) fn lower(
     lowering: Lowering<'_, '_>,
     plan: &Plan,
     blocks: Range<usize>,
-    (entries, sums): (&Entries, Sums),
+    entries: &Entries,
 ) {
     // The first block comes last: it defines what the others use.
     let first = lowering.builder.create_block();
@@ -129,7 +128,6 @@ pub(super) fn lower(
         ir_blocks: vec![],
         side_exit: None,
         is_cold: false,
-        sums,
     };
     flow.make_blocks(plan, start, entry);
     flow.set_cold_blocks(plan, start);
@@ -185,8 +183,6 @@ struct Repeat<'p> {
     region: Region,
     header: ir::Block,
     values: &'p [Node],
-    /// Loads of constants.
-    steps: &'p [Step],
 }
 
 struct Flow<'a, 'b, 'f> {
@@ -199,7 +195,6 @@ struct Flow<'a, 'b, 'f> {
     side_exit: Option<ir::Block>,
     /// True if the current block is cold.
     is_cold: bool,
-    sums: Sums,
 }
 
 impl Flow<'_, '_, '_> {
@@ -258,13 +253,6 @@ impl Flow<'_, '_, '_> {
             Next::Done => self.return_unless_failed(|flow| flow.status(Status::Done)),
             Next::Jump(block, ref values) => match self.target(block) {
                 Target::Outside(status) => self.return_unless_failed(|flow| flow.status(status)),
-                Target::Block(ir_block)
-                    if let Some(vector_loop) = self.vector_loop(plan, block) =>
-                {
-                    self.side_exit_if_failed();
-                    let args = self.run_pairs(plan, &vector_loop, block, values);
-                    self.lowering.builder.ins().jump(ir_block, &args);
-                }
                 Target::Block(ir_block) => {
                     let args = self.arguments(values);
                     match self.take_failed() {
@@ -325,66 +313,32 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    /// The vector loop in front of the loop with this header.
-    fn vector_loop(&self, plan: &Plan, header: usize) -> Option<VectorLoop> {
-        let may_reorder = self.sums == Sums::Reordered;
-        let is_scalar = self.lowering.lanes == Lanes::One && !plan.blocks[header].is_cold;
-        let of = || VectorLoop::of(self.lowering.graph, plan, header, may_reorder);
-        is_scalar.then(of).flatten()
-    }
-
-    /// Lowers the vector loop in front of the loop with this header, and returns the arguments for
-    /// that.
-    fn run_pairs(
-        &mut self,
-        plan: &Plan,
-        vector_loop: &VectorLoop,
-        header: usize,
-        firsts: &[Node],
-    ) -> Vec<BlockArg> {
-        let block = &plan.blocks[header];
-        let firsts: Vec<Value> = firsts.iter().map(|&first| self.lowering.number(first)).collect();
-        let side_exit = self.side_exit();
-        let leave = |lowering: &mut Lowering<'_, '_>, failed: Value| {
-            let on = lowering.builder.create_block();
-            lowering.builder.ins().brif(failed, side_exit, &[], on, &[]);
-            lowering.builder.switch_to_block(on);
-        };
-        let parts = (&block.parameters[..], &block.steps[..]);
-        let args = self.lowering.vector_loop(vector_loop, parts, &firsts, leave);
-        args.into_iter().map(BlockArg::from).collect()
-    }
-
     /// The header of the loop and the arguments that `block` passes on to it, if it does nothing
     /// else and the loop cannot exceed its bound.
     fn repeat<'p>(&self, plan: &'p Plan, block: usize) -> Option<Repeat<'p>> {
-        let block_plan = &plan.blocks[block];
-        let Next::BackEdge(region, header, values) = &block_plan.next else { return None };
+        let BasicBlock { parameters, steps, next, .. } = &plan.blocks[block];
+        let Next::BackEdge(region, header, values) = next else { return None };
         let Target::Block(header) = self.target(*header) else { return None };
         let is_own = matches!(self.target(block), Target::Block(_));
         let graph = self.lowering.graph;
         let is_within =
             graph.regions[*region].replays.is_some() || last_iteration(graph, *region).is_some();
-        (is_own && passes_on(block_plan) && is_within).then_some(Repeat {
+        (is_own && parameters.is_empty() && steps.is_empty() && is_within).then_some(Repeat {
             region: *region,
             header,
             values,
-            steps: &block_plan.steps,
         })
     }
 
     /// Lowers the end of a loop: one jump for each iteration.
     fn repeat_or_go_on(&mut self, test: Test, repeat: Repeat<'_>, otherwise: usize) {
         self.side_exit_if_failed();
-        let Repeat { region, header, values, steps } = repeat;
-        let mark = self.lowering.values.mark();
-        steps.iter().for_each(|&step| self.lowering.step(step));
+        let Repeat { region, header, values } = repeat;
         let holds = self.test(test);
         let number = self.lowering.counter(region);
         let next = self.next_number(region, number);
         self.lowering.set_counter(region, next);
         let (args, after) = (self.arguments(values), self.create_block());
-        self.lowering.values.back_to(mark);
         self.lowering.builder.ins().brif(holds, header, &args, after, &[]);
         self.lowering.builder.switch_to_block(after);
         self.lowering.set_counter(region, number);

@@ -15,7 +15,7 @@ use super::layout::Layout;
 use super::lower::{Lowering, Signatures, Values};
 use super::memory::{Counters, Pointers};
 use super::plan::Plan;
-use super::{Lanes, Schedule, Sums};
+use super::{Lanes, Schedule};
 use crate::numeric::Routine;
 use crate::ssa::Graph;
 
@@ -46,7 +46,7 @@ impl Generated {
 pub(super) fn generate(
     schedule: &Schedule<'_>,
     plan: &Plan,
-    (lanes, sums): (Lanes, Sums),
+    lanes: Lanes,
     isa: &dyn TargetIsa,
 ) -> Result<Generated, String> {
     let Schedule { graph, layout, .. } = schedule;
@@ -54,7 +54,6 @@ pub(super) fn generate(
         graph,
         layout,
         lanes,
-        sums,
         isa,
         context: Context::new(),
         frontend: FunctionBuilderContext::new(),
@@ -77,7 +76,6 @@ struct Generator<'a> {
     graph: &'a Graph,
     layout: &'a Layout,
     lanes: Lanes,
-    sums: Sums,
     isa: &'a dyn TargetIsa,
     context: Context,
     frontend: FunctionBuilderContext,
@@ -119,9 +117,8 @@ impl Generator<'_> {
             failed: None,
             pointers: Pointers::default(),
             counters: Counters::new(plan.functions.len() > 1),
-            pairs: None,
         };
-        flow::lower(lowering, plan, blocks, (entries, self.sums));
+        flow::lower(lowering, plan, blocks, entries);
         builder.finalize(self.isa.frontend_config());
         let compiled = context.compile(self.isa, &mut ControlPlane::default());
         let buffer = &compiled.map_err(|error| error.inner.to_string())?.buffer;

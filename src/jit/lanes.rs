@@ -40,10 +40,7 @@ impl Lowering<'_, '_> {
 
     /// The size of an entry of a buffer.
     pub(super) fn entry_bytes(&self) -> i32 {
-        match self.pairs {
-            Some(_) => 8,
-            None => 8 * self.lanes.count() as i32,
-        }
+        8 * self.lanes.count() as i32
     }
 
     /// The binary logarithm of that.

@@ -18,7 +18,7 @@ use super::operands::counter_test;
 use super::plan::{Source, Step};
 use crate::entity::PrimaryMap;
 use crate::op::{MAX_ARITY, Op};
-use crate::ssa::{Call, Def, Graph, Node, Region};
+use crate::ssa::{Call, Def, Graph, Node};
 
 /// A value in the function being built.
 #[derive(Clone, Copy)]
@@ -83,8 +83,6 @@ pub(super) struct Lowering<'a, 'f> {
     /// The pointers computed in the block.
     pub(super) pointers: Pointers,
     pub(super) counters: Counters,
-    /// The loop of which two iterations run at once.
-    pub(super) pairs: Option<Region>,
 }
 
 /// The values of nodes at the current position; reused from function to function for its
@@ -104,7 +102,7 @@ impl Values {
         self.log.push((node, self.lowered[node].replace(value)));
     }
 
-    pub(super) fn get(&self, node: Node) -> Option<Lowered> {
+    fn get(&self, node: Node) -> Option<Lowered> {
         self.lowered[node]
     }
 
@@ -140,13 +138,7 @@ impl Lowering<'_, '_> {
                     }
                 };
                 let (number, at) = (self.number_type(), self.offset(index));
-                let value = match self.pairs {
-                    Some(_) => {
-                        let one = self.builder.ins().load(F64, flags, base, at);
-                        self.builder.ins().splat(number, one)
-                    }
-                    None => self.builder.ins().load(number, flags, base, at),
-                };
+                let value = self.builder.ins().load(number, flags, base, at);
                 self.values.insert(node, Lowered::Number(value));
             }
             Step::Spill(node, slot) => {

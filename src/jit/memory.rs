@@ -6,12 +6,11 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{InstBuilder, Value};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-use super::Lanes;
 use super::layout::{ArraySource, Trajectory};
 use super::lower::Lowering;
 use super::operands::known_element;
@@ -22,17 +21,10 @@ use crate::ssa::{Access, Node, Region};
 const MAX_POINTERS: usize = 4;
 
 /// An address: the index in a buffer is `first` plus the sum of iteration number times stride.
-pub(super) struct Address {
+struct Address {
     buffer: Value,
     first: u32,
     strides: Strides,
-}
-
-impl Address {
-    /// The stride of `region`.
-    pub(super) fn stride(&self, region: Region) -> i64 {
-        self.strides.iter().filter(|stride| stride.0 == region).map(|stride| stride.1).sum()
-    }
 }
 
 type Strides = SmallVec<[(Region, i64); 2]>;
@@ -132,10 +124,7 @@ impl Lowering<'_, '_> {
         match (source, self.layout.trajectory(node)) {
             (Source::Iteration(region), _) => {
                 let number = self.counter(region);
-                match self.pairs {
-                    Some(_) => self.pair_of_iterations(number, region),
-                    None => self.of_iteration(number),
-                }
+                self.of_iteration(number)
             }
             (_, Some(trajectory)) => {
                 let address = self.trajectory_address(trajectory);
@@ -168,10 +157,6 @@ impl Lowering<'_, '_> {
     pub(super) fn accumulate(&mut self, access: Access, node: Node) {
         let value = self.number(node);
         let address = self.of_access(access);
-        if let Some(pairs) = self.pairs {
-            self.accumulate_pair(value, address, pairs);
-            return;
-        }
         let (pointer, distance) = self.pointer(address);
         let (flags, number) = (self.flags(), self.number_type());
         let before = self.builder.ins().load(number, flags, pointer, distance);
@@ -205,18 +190,6 @@ impl Lowering<'_, '_> {
             }
             return;
         }
-        // Four words in each iteration, after the odd ones.
-        let rest = len % 4;
-        for word in word..word + rest {
-            let offset = self.offset(word);
-            self.builder.ins().store(flags, zero, buffer, offset);
-        }
-        let (word, len) = (word + rest, len - rest);
-        let zeros = match self.lanes {
-            Lanes::One => self.pair_of(0.0),
-            Lanes::Two => zero,
-        };
-        let (flags, pairs) = (MemFlagsData::new().with_notrap(), self.offset(4) / 16);
         let (body, after) = (self.builder.create_block(), self.builder.create_block());
         let number = self.builder.append_block_param(body, I64);
         let start = self.builder.ins().iconst(I64, 0);
@@ -225,10 +198,8 @@ impl Lowering<'_, '_> {
         let (shift, offset) = (self.entry_shift(), self.offset(word));
         let distance = self.builder.ins().ishl_imm_u(number, shift);
         let pointer = self.builder.ins().iadd(buffer, distance);
-        for pair in 0..pairs {
-            self.builder.ins().store(flags, zeros, pointer, offset + 16 * pair);
-        }
-        let next = self.builder.ins().iadd_imm_s(number, 4);
+        self.builder.ins().store(flags, zero, pointer, offset);
+        let next = self.builder.ins().iadd_imm_s(number, 1);
         let again = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, next, i64::from(len));
         self.builder.ins().brif(again, body, &[next.into()], after, &[]);
         self.builder.switch_to_block(after);
@@ -274,9 +245,6 @@ impl Lowering<'_, '_> {
     }
 
     fn load(&mut self, address: Address) -> Value {
-        if let Some(pairs) = self.pairs {
-            return self.load_pair(address, pairs);
-        }
         let (pointer, distance) = self.pointer(address);
         let (flags, number) = (self.flags(), self.number_type());
         self.builder.ins().load(number, flags, pointer, distance)
@@ -289,17 +257,13 @@ impl Lowering<'_, '_> {
     }
 
     fn store(&mut self, value: Value, address: Address) {
-        if let Some(pairs) = self.pairs {
-            self.store_pair(value, address, pairs);
-            return;
-        }
         let (pointer, distance) = self.pointer(address);
         let flags = self.flags();
         self.builder.ins().store(flags, value, pointer, distance);
     }
 
     /// The address as a pointer and an offset in bytes.
-    pub(super) fn pointer(&mut self, address: Address) -> (Value, i32) {
+    fn pointer(&mut self, address: Address) -> (Value, i32) {
         let Address { buffer, first, strides } = address;
         if strides.is_empty() {
             return (buffer, self.offset(first));

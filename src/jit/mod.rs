@@ -27,8 +27,6 @@ mod native;
 #[cfg(not(feature = "jit"))]
 #[path = "no_native.rs"]
 mod native;
-#[cfg(feature = "jit")]
-mod vector;
 
 mod hot;
 mod kernel;
@@ -145,15 +143,6 @@ impl Lanes {
     }
 }
 
-/// The order in which the iterations of a loop add to a sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sums {
-    /// That of the iterations: kernels return the bits of the interpreter.
-    InOrder,
-    /// Any: vector loops add up several numbers at once.
-    Reordered,
-}
-
 /// A graph in the order of execution, with the layout of its memory.
 pub struct Schedule<'a> {
     graph: &'a Graph,
@@ -224,17 +213,16 @@ impl Schedule<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compile(&self, cuts: &[u32]) -> Result<Kernel, CompileError> {
-        self.compile_by(Allocator::Backtracking, cuts, Sums::InOrder)
+        self.compile_by(Allocator::Backtracking, cuts)
     }
 
-    /// As [`Schedule::compile`], with this register allocator and this order of additions.
+    /// As [`Schedule::compile`], with this register allocator.
     pub(crate) fn compile_by(
         &self,
         allocator: Allocator,
         cuts: &[u32],
-        sums: Sums,
     ) -> Result<Kernel, CompileError> {
-        self.compile_with((allocator, Lanes::One, sums), cuts, plan::REGISTERS)
+        self.compile_with((allocator, Lanes::One), cuts, plan::REGISTERS)
     }
 
     /// As [`Schedule::compile`], for two elements at once: each buffer of the kernel has two
@@ -263,14 +251,14 @@ impl Schedule<'_> {
         if !self.graph.calls.is_empty() {
             return Ok(None);
         }
-        let how = (Allocator::Backtracking, Lanes::Two, Sums::InOrder);
+        let how = (Allocator::Backtracking, Lanes::Two);
         self.compile_with(how, cuts, plan::REGISTERS).map(Some)
     }
 
     /// As [`Schedule::compile_by`], with another number of registers.
     fn compile_with(
         &self,
-        (allocator, lanes, sums): (Allocator, Lanes, Sums),
+        (allocator, lanes): (Allocator, Lanes),
         cuts: &[u32],
         registers: usize,
     ) -> Result<Kernel, CompileError> {
@@ -283,7 +271,7 @@ impl Schedule<'_> {
         if size > MAX_SIZE / lanes.count() {
             return Err(CompileError::TooLarge { size });
         }
-        let (code, code_bytes) = native::compile(self, &plan, (allocator, lanes, sums))?;
+        let (code, code_bytes) = native::compile(self, &plan, (allocator, lanes))?;
         if lanes == Lanes::Two {
             plan.constants = plan.constants.iter().flat_map(|&constant| [constant; 2]).collect();
         }

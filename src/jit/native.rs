@@ -8,15 +8,15 @@ use cranelift_codegen::settings::{self, Configurable};
 pub(super) use super::code::Code;
 use super::generate::generate;
 use super::plan::Plan;
-use super::{Allocator, CompileError, Lanes, Schedule, Sums};
+use super::{Allocator, CompileError, Lanes, Schedule};
 
 /// The code of `plan`, which was made for `schedule`, and its size in bytes.
 pub(super) fn compile(
     schedule: &Schedule<'_>,
     plan: &Plan,
-    (allocator, lanes, sums): (Allocator, Lanes, Sums),
+    (allocator, lanes): (Allocator, Lanes),
 ) -> Result<(Code, usize), CompileError> {
-    let generated = generate(schedule, plan, (lanes, sums), &*host_isa(allocator)?)
+    let generated = generate(schedule, plan, lanes, &*host_isa(allocator)?)
         .map_err(|reason| CompileError::Generator { reason })?;
     let bytes = generated.bytes();
     let code = Code::new(generated).map_err(|error| CompileError::Generator {

@@ -2,7 +2,7 @@
 
 use super::kernel::Sizes;
 use super::plan::Plan;
-use super::{Allocator, CompileError, Lanes, RunError, Schedule, Sums};
+use super::{Allocator, CompileError, Lanes, RunError, Schedule};
 
 /// Code, of which there is none.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Code {
 pub(super) fn compile(
     _schedule: &Schedule<'_>,
     _plan: &Plan,
-    _how: (Allocator, Lanes, Sums),
+    _how: (Allocator, Lanes),
 ) -> Result<(Code, usize), CompileError> {
     Err(no_feature())
 }

@@ -14,7 +14,7 @@ use super::{BatchSource, LoopForm, Numerics, Options, Purpose, Refusal, Tier};
 use crate::diff::{
     Checkpointed, Wanted, checkpoint, custom_without_derivative, reordered, tangent,
 };
-use crate::jit::{Allocator, Kernel, MAX_WORDS, Sums, saved_words, schedule_with_profile};
+use crate::jit::{Allocator, Kernel, MAX_WORDS, saved_words, schedule_with_profile};
 use crate::loops::{RerollLimits, hoist, store_arrays};
 use crate::phi::{Applied, Closed, OpenLoop, simplify_branches};
 use crate::simplify::{SimplifyLimits, Stage, share_reciprocals, simplify_segments};
@@ -386,12 +386,8 @@ pub(super) fn compile(
     let schedule = schedule_with_profile(graph, profile.as_ref())?;
     let sequence = schedule.sequence();
     let cuts = cuts(&sequence, options);
-    let sums = match options.numerics {
-        Numerics::Real => Sums::Reordered,
-        Numerics::Exact => Sums::InOrder,
-    };
     Ok(Coarsened {
-        kernel: schedule.compile_by(allocator, &cuts, sums)?,
+        kernel: schedule.compile_by(allocator, &cuts)?,
         batches: None,
         nodes: graph.nodes.len(),
         saved_values: saved_words(graph),

@@ -7,7 +7,7 @@ mod random;
 use core::ops::Range;
 
 use super::plan::{REGISTERS, Step, plan};
-use super::{Allocator, Lanes, RunError, Schedule, Sums, schedule, schedule_with_profile};
+use super::{Allocator, Lanes, RunError, Schedule, schedule, schedule_with_profile};
 use crate::op::Op;
 use crate::random::Random;
 use crate::ssa::{End, Graph, Node, Outcome, block_profile, interpret, parse, verify};
@@ -58,9 +58,8 @@ fn assert_native_when_cut(
     // The placement of code does not matter.
     let profile = block_profile(graph, points.get(..1).unwrap_or_default());
     let schedule = schedule_with_profile(graph, profile.as_ref()).unwrap();
-    let kernel = schedule
-        .compile_with((Allocator::Backtracking, Lanes::One, Sums::InOrder), cuts, registers)
-        .unwrap();
+    let kernel =
+        schedule.compile_with((Allocator::Backtracking, Lanes::One), cuts, registers).unwrap();
     assert_two_lanes(&schedule, cuts, registers, points);
     let mut scratch = vec![f64::NAN; 3];
     let mut found = vec![0.0; kernel.outputs()];
@@ -99,9 +98,7 @@ fn assert_two_lanes(
         return 0;
     }
     let [one, two] = [Lanes::One, Lanes::Two].map(|lanes| {
-        schedule
-            .compile_with((Allocator::Backtracking, lanes, Sums::InOrder), cuts, registers)
-            .unwrap()
+        schedule.compile_with((Allocator::Backtracking, lanes), cuts, registers).unwrap()
     });
     let active = schedule.graph.active;
     let scalar = |point: &[f64]| {
