@@ -207,7 +207,7 @@ impl<'a> Estimate<'a> {
         (gain > words / 4).then_some(best)
     }
 
-    /// True if `region`, a loop, can be recomputed: it is in another loop and stores nothing, and no branch in it
+    /// True if `region`, a loop, can be recomputed: it is in another loop and uses no cells, and no branch in it
     /// has the condition of the branch that ends its block (values of the second copy would not
     /// dominate their uses where that branch is replayed).
     fn can_recompute(&self, region: Region) -> bool {
@@ -221,7 +221,7 @@ impl<'a> Estimate<'a> {
             last.is_some() && inside.into_iter().any(|block| condition(block) == last)
         };
         self.nest.loop_around(region).is_some()
-            && !self.graph.has_stores(region)
+            && !self.graph.uses_cells(region)
             && !branches_alike()
     }
 }

@@ -33,8 +33,8 @@ impl Strips {
     }
 }
 
-/// The strips of `region` for [`split`], if it is long enough, replays no other loop and stores
-/// nothing, and no access reads a trajectory of it, which has a single stride.
+/// The strips of `region` for [`split`], if it is long enough, replays no other loop and uses no
+/// cells, and no access reads a trajectory of it, which has a single stride.
 pub(super) fn strips(graph: &Graph, nest: &Nest, region: Region) -> Option<Strips> {
     let data = &graph.regions[region];
     let strips = Strips::of(data.cycle.as_ref()?.bound).filter(|_| data.replays.is_none())?;
@@ -46,7 +46,7 @@ pub(super) fn strips(graph: &Graph, nest: &Nest, region: Region) -> Option<Strip
     let fits = |&(other, stride): &(Region, i32)| {
         other != region || i64::from(stride).abs() * i64::from(strips.length) <= i32::MAX.into()
     };
-    (!is_read && !graph.has_stores(region) && strides.all(fits)).then_some(strips)
+    (!is_read && !graph.uses_cells(region) && strides.all(fits)).then_some(strips)
 }
 
 /// `graph` with `region`, a loop that has [`strips`], as a nest of two; returns it with the

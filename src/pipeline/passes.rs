@@ -66,7 +66,10 @@ fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 6] {
             name: "cells",
             // After all passes that have loops in closed form or as straight-line code.
             applies: |_| true,
-            run: |graph, state| store_arrays(&graph, state.options.limits.saved_values as u64 / 4),
+            run: |graph, state| {
+                let most = (state.options.limits.saved_values as u64).min(MAX_WORDS);
+                store_arrays(&graph, most / 4)
+            },
         },
         Pass {
             name: "segments",

@@ -1,6 +1,7 @@
 //! The tree of blocks: its paths, leaves and orders.
 
-use super::graph::{Block, BlockData, End, Graph, Item, Region};
+use super::arrays::ArrayData;
+use super::graph::{Block, BlockData, Def, End, Graph, Item, Region};
 use crate::entity::PrimaryMap;
 
 impl Graph {
@@ -50,11 +51,20 @@ impl Graph {
         blocks
     }
 
-    /// Tests whether `region` or a region in it stores in cells.
-    pub(crate) fn has_stores(&self, region: Region) -> bool {
+    /// Tests whether `region` or a region in it reads or stores cells.
+    pub(crate) fn uses_cells(&self, region: Region) -> bool {
         let blocks = self.blocks_inside(region);
         let mut items = blocks.iter().flat_map(|&block| &self.blocks[block].items);
-        items.any(|item| matches!(item, Item::Store(..)))
+        items.any(|item| match *item {
+            Item::Store(..) => true,
+            Item::Node(node) => match self.nodes[node].def {
+                Def::Element(access) => {
+                    matches!(self.arrays[self.accesses[access].array], ArrayData::Cells(_))
+                }
+                _ => false,
+            },
+            _ => false,
+        })
     }
 
     /// The number of guards and branches.

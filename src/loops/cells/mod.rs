@@ -23,7 +23,7 @@ mod columns;
 mod emit;
 mod scope;
 
-use crate::ssa::{ArrayData, Def, Graph, Region};
+use crate::ssa::{ArrayData, Def, Graph, Region, verify};
 
 use scope::Scope;
 
@@ -76,6 +76,8 @@ pub fn store_arrays(graph: &Graph, most_cells: u64) -> Graph {
         let found = Scope::of(&stored, region).map(|scope| scope.arrays(most_cells));
         if let Some(arrays) = found.filter(|arrays| !arrays.is_empty())
             && let Some(new) = emit::emit(&stored, region, &arrays)
+            // In a release build an invalid result is dropped: the loops are right without cells.
+            && verify(&new).is_ok()
         {
             stored = new;
         }
