@@ -75,7 +75,7 @@ pub enum ArrayData {
     /// (within the current iteration of the loops around both).
     Saved(Node),
     /// Accumulators. [`Item::Fill`](super::Item::Fill) sets them to these nodes, or to zero. No
-    /// step adds to an element that another has read.
+    /// step adds to an element that another has read: the interpreter makes that a NaN.
     Sums(Vec<Option<Node>>),
     /// So many cells of memory. After [`Item::Fill`](super::Item::Fill) each is stored at most once
     /// ([`Item::Store`](super::Item::Store)), and read after that only: so a loop can read what

@@ -199,6 +199,9 @@ struct Execution<'a, N> {
     iterations: PrimaryMap<Region, u32>,
     /// The elements of arrays that steps write.
     written: PrimaryMap<Array, Vec<N>>,
+    /// True for elements of these that must not be written again: sums that have been read, and
+    /// cells that have been stored.
+    are_final: PrimaryMap<Array, Vec<bool>>,
     /// The latest results of each call.
     results: PrimaryMap<Call, Vec<f64>>,
     /// All saved iterations.
@@ -241,6 +244,7 @@ impl<'a, N: Number> Execution<'a, N> {
             values,
             iterations: PrimaryMap::filled(0, graph.regions.len()),
             written: graph.arrays.values().map(|_| Vec::new()).collect(),
+            are_final: graph.arrays.values().map(|_| Vec::new()).collect(),
             results: graph.calls.values().map(|_| Vec::new()).collect(),
             saved: Vec::new(),
             trajectories: PrimaryMap::filled(Vec::new(), graph.regions.len()),
@@ -257,6 +261,10 @@ impl<'a, N: Number> Execution<'a, N> {
             Def::Element(access) => {
                 let unknown = || N::constant(f64::NAN);
                 self.values[node] = self.element(access).unwrap_or_else(unknown);
+                let array = self.graph.accesses[access].array;
+                if self.graph.arrays[array].is_sums() {
+                    self.set_final(array, self.index(access));
+                }
             }
             Def::Call(call) => self.call(node, call),
             Def::Result(of, number) => {
@@ -319,6 +327,13 @@ impl<'a, N: Number> Execution<'a, N> {
             }
             _ => {}
         }
+        self.are_final[array] = vec![false; self.written[array].len()];
+    }
+
+    /// Marks an element that must not be written again; returns true if it was marked before.
+    fn set_final(&mut self, array: Array, index: usize) -> bool {
+        let element = self.are_final[array].get_mut(index);
+        element.is_some_and(|is_final| core::mem::replace(is_final, true))
     }
 
     /// The outputs: the values that a path returns, merged with those in arrays.
@@ -335,18 +350,20 @@ impl<'a, N: Number> Execution<'a, N> {
 
     fn accumulate(&mut self, access: Access, node: Node) {
         let index = self.index(access);
-        let sums = &mut self.written[self.graph.accesses[access].array];
-        if let Some(sum) = sums.get_mut(index) {
-            let added = self.values[node];
+        let array = self.graph.accesses[access].array;
+        let is_final = self.are_final[array].get(index) == Some(&true);
+        if let Some(sum) = self.written[array].get_mut(index) {
+            let added = if is_final { N::constant(f64::NAN) } else { self.values[node] };
             *sum = N::apply(Op::Add, [*sum, added, added]);
         }
     }
 
     fn store(&mut self, access: Access, node: Node) {
         let (index, stored) = (self.index(access), self.values[node]);
-        let cells = &mut self.written[self.graph.accesses[access].array];
-        if let Some(cell) = cells.get_mut(index) {
-            *cell = stored;
+        let array = self.graph.accesses[access].array;
+        let is_final = self.set_final(array, index);
+        if let Some(cell) = self.written[array].get_mut(index) {
+            *cell = if is_final { N::constant(f64::NAN) } else { stored };
         }
     }
 

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use phigrad::Var;
 use phigrad::internals::Random;
-use phigrad::internals::diff::{Directions, Wanted, reverse, tangents};
+use phigrad::internals::diff::{Checkpointed, Directions, Wanted, checkpoint, reverse, tangents};
 use phigrad::internals::jit::schedule;
 use phigrad::internals::loops::{RerollLimits, reroll, store_arrays};
 use phigrad::internals::merge::{MergeLimits, MergedTraces};
@@ -234,4 +234,44 @@ fn graphs_do_not_grow_with_carried_arrays() {
             assert!(all && small, "{name} {compact}: {sizes:?}\n{}", graph());
         }
     }
+}
+
+#[test]
+fn loops_with_cells_are_not_recomputed() {
+    let x: Vec<f64> = (0..20).map(|i| (f64::from(i) * 0.7).sin() * 0.4).collect();
+    for (name, program) in PROGRAMS {
+        // Twice in a loop, so that there are loops to recompute.
+        let twice = |x: &[Var]| (0..6).map(|k| program(x, 12 + k % 2)).sum::<Var>();
+        let graph = stored(&recorded(x.len(), false, twice));
+        let plain = Checkpointed::new(&graph);
+        let expected = outputs(&plain.reverse(Wanted::Gradient, Folding::Real), &x);
+        let mut next = checkpoint(&plain);
+        while let Some(less) = next {
+            let gradient = less.reverse(Wanted::Gradient, Folding::Real);
+            verify(&gradient).unwrap_or_else(|error| panic!("{name}: {error}\n{gradient}"));
+            assert_close(name, &expected, &outputs(&gradient, &x));
+            next = checkpoint(&less);
+        }
+    }
+}
+
+#[test]
+fn elements_are_not_written_after_they_are_read() {
+    let run = |array: &str, steps: &str| {
+        let text = format!(
+            "graph active 1 inactive 0\na0 = {array}\ni0 = a0 base 0\nb0:\n  fill a0\n{steps}"
+        );
+        let graph = parse(&text).unwrap();
+        assert_eq!(verify(&graph), Ok(()));
+        outputs(&graph, &[2.0])[0]
+    };
+    let cells = |steps: &str| run("cells 1", steps);
+    assert_eq!(cells("  store i0 v0\n  v1 = element i0\n  return v1\n"), 2.0);
+    assert!(cells("  v1 = element i0\n  return v1\n").is_nan());
+    assert!(cells("  store i0 v0\n  store i0 v0\n  v1 = element i0\n  return v1\n").is_nan());
+    let sums = |steps: &str| run("sums _", steps);
+    let (add, read) = ("  accumulate i0 v0\n", "  v1 = element i0\n  v2 = element i0\n");
+    assert_eq!(sums(&format!("{add}{add}{read}  return v2\n")), 4.0);
+    let late = format!("{add}  v1 = element i0\n{add}  v2 = element i0\n  return v2\n");
+    assert!(sums(&late).is_nan());
 }

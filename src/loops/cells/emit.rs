@@ -1,5 +1,6 @@
 //! Rewrites a graph with the arrays of one loop in cells.
 
+use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 use super::LEAST_COLUMNS;
@@ -15,7 +16,8 @@ pub(super) fn emit(graph: &Graph, region: Option<Region>, matrices: &[Matrix]) -
     let nest = Nest::of(graph);
     let block = region.map_or(graph.root(), |region| graph.regions[region].root);
     let around = region.map_or(Some(block), |region| nest.region_block(region))?;
-    let mut emitter = Emitter { graph, nest, region, block, around, editor: Editor::of(graph) };
+    let (editor, replaced) = (Editor::of(graph), HashSet::new());
+    let mut emitter = Emitter { graph, nest, region, block, around, editor, replaced };
     for matrix in matrices {
         emitter.matrix(matrix)?;
     }
@@ -35,6 +37,8 @@ struct Emitter<'a> {
     /// The block of which the loop is a step.
     around: Block,
     editor: Editor,
+    /// The entry φs that are elements now.
+    replaced: HashSet<Node>,
 }
 
 impl Emitter<'_> {
@@ -74,14 +78,19 @@ impl Emitter<'_> {
         self.store_firsts(matrix, cells)?;
         self.redirect(matrix, cells)?;
         let entries = self.region.map_or(&[][..], |region| self.graph.entries(region));
+        let mut elements = Vec::new();
         for &(number, column) in &matrix.carried {
             let phi = entries[number as usize].phi;
+            if !self.replaced.insert(phi) {
+                continue;
+            }
             let base = at(0, column)?;
             let access = AccessData { array: cells, base, strides: row.into_iter().collect() };
             let access = self.editor.accesses.push(access);
             self.editor.nodes[phi].def = Def::Element(access);
-            self.editor.blocks[self.block].items.insert(0, Item::Node(phi));
+            elements.push(Item::Node(phi));
         }
+        self.editor.blocks[self.block].items.splice(0..0, elements);
         let filled = if matrix.rows > 1 { self.around } else { self.block };
         self.editor.blocks[filled].items.insert(0, Item::Fill(cells));
         Some(())

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use hashbrown::{HashMap, HashSet};
+
 use super::LEAST_COLUMNS;
 use super::columns::{Column, Columns, Layout, Placement, Value};
 use crate::ssa::{Array, ArrayData, Block, Def, End, Graph, Nest, Node, Region, last_iteration};
@@ -303,27 +305,31 @@ impl<'a> Scope<'a> {
     fn find_finals(&self, matrix: &mut Matrix, nexts: &[Node]) {
         let Some(region) = self.region.filter(|_| !matrix.carried.is_empty()) else { return };
         let Some(passed) = self.graph.passed(region, self.block) else { return };
-        let same =
-            |a: Node, b: Node| a == b || self.saved(a).is_some_and(|of| self.saved(b) == Some(of));
-        // The column of each φ and each invariant value.
+        // Two elements of saved values may be the same value.
+        let value = |node: Node| self.saved(node).map_or((node, None), |(of, at)| (of, Some(at)));
+        let of_entry = |&(entry, column): &(u32, i64)| (value(nexts[entry as usize]), column);
+        let columns: HashMap<(Node, Option<u32>), i64> =
+            matrix.carried.iter().map(of_entry).collect();
+        let invariants = matrix.stores.iter().filter(|one| one.kind == Kind::Invariant);
+        let invariants: HashSet<(Node, i64)> =
+            invariants.map(|one| (one.node, one.column)).collect();
+        // The column of a φ of the loop.
         let column = |node: Node| match self.graph.nodes[node].def {
             Def::Phi(of, number) if of == region => {
-                let &value = passed.values.get(number as usize)?;
-                let is_next = |&&(entry, _): &&(u32, i64)| same(nexts[entry as usize], value);
-                matrix.carried.iter().find(is_next).map(|&(_, column)| column)
+                let &passed = passed.values.get(number as usize)?;
+                columns.get(&value(passed)).copied()
             }
             _ => None,
         };
         let mut finals = Vec::new();
-        let mut seen = Vec::new();
+        let mut seen = HashSet::new();
         for (node, data) in self.graph.nodes.iter() {
             let Def::Element(access) = data.def else { continue };
             let access = &self.graph.accesses[access];
             let ArrayData::Nodes(nodes) = &self.graph.arrays[access.array] else { continue };
-            if nodes.len() < LEAST_COLUMNS || self.is_inside(node) || seen.contains(&access.array) {
+            if nodes.len() < LEAST_COLUMNS || self.is_inside(node) || !seen.insert(access.array) {
                 continue;
             }
-            seen.push(access.array);
             let columns: Vec<Option<i64>> = nodes.iter().map(|&node| column(node)).collect();
             let mut known =
                 columns.iter().zip(0i64..).filter_map(|(&at, index)| Some((index, at?)));
@@ -334,12 +340,7 @@ impl<'a> Scope<'a> {
             let offset = at - scale * first;
             let fits = columns.iter().zip(nodes).zip(0i64..).all(|((&found, &node), index)| {
                 let at = scale * index + offset;
-                let is_invariant = || {
-                    let mut stores = matrix.stores.iter();
-                    stores.any(|one| {
-                        one.kind == Kind::Invariant && one.node == node && one.column == at
-                    })
-                };
+                let is_invariant = || invariants.contains(&(node, at));
                 found.map_or_else(is_invariant, |found| found == at)
             });
             if scale != 0 && fits {
