@@ -6,9 +6,9 @@ use super::cost::{self, ShortLoops};
 use super::passes::{PrimalState, check, with_simple_branches};
 use super::{Options, Refusal};
 use crate::diff::reordered;
-use crate::loops::{RerollLimits, expand, fuse, reroll};
+use crate::loops::{RerollLimits, expand, fuse, recognise_nests, reroll, without_loops};
 use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, OpenReason, close};
-use crate::ssa::{Block, Folding, Graph, Nest, Region, most_steps, simplify, verify};
+use crate::ssa::{ArrayData, Block, Folding, Graph, Nest, Region, most_steps, simplify, verify};
 
 /// The limits for loops that are faster than their straight-line code.
 const LONG_LOOPS: RerollLimits = RerollLimits {
@@ -19,11 +19,42 @@ const LONG_LOOPS: RerollLimits = RerollLimits {
 
 /// The recorded graph with the loops that `limits` allow.
 pub(super) fn with_loops(recorded: &Graph, limits: RerollLimits) -> Graph {
-    let rolled = reroll(recorded, limits);
+    let rolled = with_nests(recorded, limits);
     check("reroll", &rolled);
     let folded = simplify(&rolled, Folding::Real);
     check("fold", &folded);
     folded
+}
+
+/// The recorded graph with its loops, or with loop nests in memory where those are much smaller.
+fn with_nests(recorded: &Graph, limits: RerollLimits) -> Graph {
+    /// The number of steps from which on a graph is large.
+    const LARGE: usize = 256;
+    /// The largest number of steps as straight-line code.
+    const MOST_STEPS: u64 = 1 << 18;
+    let size =
+        |graph: &Graph| -> usize { graph.blocks.values().map(|block| block.items.len()).sum() };
+    if size(recorded) <= LARGE || most_steps(recorded, |_| 1) > MOST_STEPS {
+        return reroll(recorded, limits);
+    }
+    let has_loops = recorded.regions.values().any(|region| region.cycle.is_some());
+    if !has_loops
+        && let Some(nests) = recognise_nests(recorded).filter(|nests| size(nests) <= LARGE)
+        && nests.arrays.values().any(ArrayData::is_written)
+    {
+        return nests;
+    }
+    let rolled = reroll(recorded, limits);
+    if !has_loops || size(&rolled) <= LARGE {
+        return rolled;
+    }
+    // A trace loop may begin in the middle of an inner loop.
+    let Some(straight) = without_loops(recorded) else { return rolled };
+    let is_smaller = |other: &Graph| 2 * size(other) < size(&rolled);
+    recognise_nests(&straight)
+        .filter(is_smaller)
+        .or_else(|| Some(reroll(&straight, limits)).filter(is_smaller))
+        .unwrap_or(rolled)
 }
 
 /// The recorded graph with those loops whose sweep adds up adjoints in the order of the tape,

@@ -35,8 +35,11 @@ mod search;
 mod template;
 mod trace_loops;
 
+pub(super) use period::runs;
+pub(super) use template::TemplateId;
+
 use super::expand::expand;
-use crate::ssa::{End, Graph, Region, most_steps};
+use crate::ssa::{End, Graph, Region};
 use trace_loops::has_only_trace_loops;
 
 /// The limits of [`reroll`].
@@ -128,9 +131,6 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
         return graph.clone();
     }
     if has_only_trace_loops(graph) {
-        let is_loop = |&region: &Region| graph.regions[region].cycle.is_some();
-        let loops: Vec<Region> = graph.regions.keys().filter(is_loop).collect();
-        let expanded = || expand(graph, &loops).map(|new| reroll(&new, limits));
         let mut templates = template::Templates::default();
         // Jump threading needs unrolled iterations.
         if !jump_threading::has_selectors(graph)
@@ -140,13 +140,11 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
                 return graph.clone();
             }
             if let Some(rolled) = emit::emit(graph, &templates, &collected) {
-                // A trace loop may begin in the middle of an inner loop.
-                let is_large = size(&rolled) > LARGE && most_steps(graph, |_| 1) <= MOST_STEPS;
-                let other = if is_large { expanded() } else { None };
-                return other.filter(|other| 2 * size(other) < size(&rolled)).unwrap_or(rolled);
+                return rolled;
             }
         }
-        return expanded().unwrap_or_else(|| graph.clone());
+        let expanded = without_loops(graph);
+        return expanded.map_or_else(|| graph.clone(), |new| reroll(&new, limits));
     }
     // Jump threading is kept only if it makes a loop with an exit. All iterations but the last
     // choose where they continue.
@@ -171,14 +169,11 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
         .unwrap_or_else(|| graph.clone())
 }
 
-/// The number of steps of a graph with trace loops from which on other loops are tried, and the
-/// largest number of steps of the recording for that.
-const LARGE: usize = 256;
-const MOST_STEPS: u64 = 1 << 18;
-
-/// The number of steps of `graph`.
-fn size(graph: &Graph) -> usize {
-    graph.blocks.values().map(|block| block.items.len()).sum()
+/// `graph` with all its trace loops as straight-line code; `None` if one has another form.
+pub(crate) fn without_loops(graph: &Graph) -> Option<Graph> {
+    let is_loop = |&region: &Region| graph.regions[region].cycle.is_some();
+    let loops: Vec<Region> = graph.regions.keys().filter(is_loop).collect();
+    expand(graph, &loops)
 }
 
 /// The depth of nested regions in `graph`.

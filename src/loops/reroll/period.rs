@@ -7,10 +7,10 @@ use super::template::TemplateId;
 
 /// A run in which each template equals the one a period before, from the second period on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PeriodicRun {
-    pub(super) period: usize,
-    pub(super) start: usize,
-    pub(super) end: usize,
+pub(in crate::loops) struct PeriodicRun {
+    pub(in crate::loops) period: usize,
+    pub(in crate::loops) start: usize,
+    pub(in crate::loops) end: usize,
 }
 
 /// The limit on comparisons for each template of the list.
@@ -18,7 +18,7 @@ const WORK: usize = 64;
 
 /// The runs of at least as many periods as a loop needs iterations, short periods first. Periods
 /// are the distances of a template to its last few occurrences.
-pub(super) fn runs(templates: &[TemplateId], limits: &RerollLimits) -> Vec<PeriodicRun> {
+pub(in crate::loops) fn runs(templates: &[TemplateId], limits: &RerollLimits) -> Vec<PeriodicRun> {
     let count = templates.len();
     let iterations = limits.iterations.max(2) as usize;
     let longest = count / iterations;

@@ -1,0 +1,434 @@
+//! Emits the graph of a tree of loops.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::affine::Affine;
+use super::matrices::Producer;
+use super::operands::{Leaf, Operand, Operands, Variable};
+use super::recording::{Form, Recording};
+use super::tree::{Part, Tree};
+use super::variables::{Phis, Value, Variables};
+use crate::op::Op;
+use crate::ssa::{
+    AccessData, Appender, Array, ArrayData, Block, End, Graph, Item, Node, PlaceId, Region,
+    inputs_first,
+};
+
+/// The graph of `tree` with `operands`; `None` if an index is too large.
+pub(super) fn emit(
+    recording: &Recording<'_>,
+    tree: &Tree,
+    mut operands: Operands,
+) -> Option<Graph> {
+    // The values that are stored after a loop are variables, too.
+    let mut variables = core::mem::take(&mut operands.variables);
+    let mut stored: HashMap<Part, Vec<(usize, Stored, Affine)>> = HashMap::new();
+    for (matrix, data) in operands.matrices.iter().enumerate() {
+        for &(Producer { statement, ended }, ref index) in &data.stores {
+            let loops = &tree.statements[statement].loops;
+            let (part, value) = match ended {
+                0 => (Part::Statement(statement), Stored::Statement(statement)),
+                _ => {
+                    variables.push(Variable {
+                        statements: vec![statement],
+                        first: None,
+                        copy: None,
+                    });
+                    let inner = loops[loops.len() - ended];
+                    (Part::Loop(inner), Stored::After(inner, variables.len() - 1))
+                }
+            };
+            stored.entry(part).or_default().push((matrix, value, index.clone()));
+        }
+    }
+    let variables = Variables { tree, variables: &variables, copies: &operands.copies };
+    let mut phis = Phis::of(tree.loops.len());
+    for (statement, operands) in tree.statements.iter().zip(&operands.of_statements) {
+        let parent = statement.loops.last().copied();
+        for operand in operands {
+            if let &Operand::Variable(number) = operand {
+                let value = variables.before(number, parent, statement.position);
+                variables.add_phis(&mut phis, number, value);
+            }
+        }
+    }
+    for copy in &operands.copies {
+        if let Operand::Variable(number) = copy.operand {
+            variables.add_phis(&mut phis, number, variables.before_loop(number, copy.before));
+        }
+    }
+    for operand in &operands.returned {
+        if let &Operand::Variable(number) = operand {
+            let value = variables.before(number, None, tree.root.len());
+            variables.add_phis(&mut phis, number, value);
+        }
+    }
+    for (_, value, _) in stored.values().flatten() {
+        if let &Stored::After(inner, number) = value {
+            variables.add_phis(&mut phis, number, Value::Exit(inner));
+        }
+    }
+    let mut emitter = Emitter {
+        recording,
+        tree,
+        operands: &operands,
+        variables,
+        phis,
+        stored,
+        graph: Appender::like(recording.graph),
+        regions: vec![None; tree.loops.len()],
+        statements: vec![None; tree.statements.len()],
+        entries: HashMap::new(),
+        exits: HashMap::new(),
+        copies: vec![None; operands.copies.len()],
+        cells: Vec::new(),
+    };
+    let root = emitter.graph.root();
+    for matrix in &operands.matrices {
+        emitter.cells.push(emitter.graph.arrays.push(ArrayData::Cells(matrix.size)));
+    }
+    emitter.body(None, root)?;
+    let end = tree.root.len();
+    let returned = operands.returned.iter();
+    let returned = returned.map(|operand| emitter.operand(operand, &[], (None, end), root, None));
+    let returned = returned.collect::<Option<SmallVec<[Node; 2]>>>()?;
+    emitter.graph.blocks[root].end = End::Return(returned);
+    Some(inputs_first(emitter.graph.into_graph()))
+}
+
+/// A value that is stored.
+enum Stored {
+    Statement(usize),
+    /// That of a variable after a loop.
+    After(usize, usize),
+}
+
+struct Emitter<'a> {
+    recording: &'a Recording<'a>,
+    tree: &'a Tree,
+    operands: &'a Operands,
+    variables: Variables<'a>,
+    phis: Phis,
+    /// The stores after each part: the matrix, the value, and the index.
+    stored: HashMap<Part, Vec<(usize, Stored, Affine)>>,
+    graph: Appender,
+    /// The regions of loops that have begun.
+    regions: Vec<Option<Region>>,
+    /// The latest node of each statement.
+    statements: Vec<Option<Node>>,
+    /// The φs by loop and variable.
+    entries: HashMap<(usize, usize), Node>,
+    exits: HashMap<(usize, usize), Node>,
+    copies: Vec<Option<Node>>,
+    /// The cells of each matrix.
+    cells: Vec<Array>,
+}
+
+impl Emitter<'_> {
+    /// Emits the body of a loop, or the root, to `block`.
+    fn body(&mut self, parent: Option<usize>, block: Block) -> Option<()> {
+        let loops: Vec<usize> = parent.map_or_else(Vec::new, |parent| {
+            self.tree.loops[parent].around.iter().copied().chain([parent]).collect()
+        });
+        self.fill(parent, block)?;
+        let tree = self.tree;
+        for (position, &part) in tree.body(parent).iter().enumerate() {
+            match part {
+                Part::Statement(number) => self.statement(number, (parent, position), block)?,
+                Part::Loop(number) => self.inner_loop(number, block)?,
+            }
+            for (matrix, value, index) in self.stored.remove(&part).unwrap_or_default() {
+                let node = match value {
+                    Stored::Statement(statement) => self.statements[statement]?,
+                    Stored::After(inner, variable) => *self.exits.get(&(inner, variable))?,
+                };
+                let access = self.access(self.cells[matrix], &index, &loops)?;
+                let access = self.graph.intern_access(access);
+                self.graph.blocks[block].items.push(Item::Store(access, node));
+            }
+        }
+        Some(())
+    }
+
+    fn statement(
+        &mut self,
+        number: usize,
+        point: (Option<usize>, usize),
+        block: Block,
+    ) -> Option<()> {
+        let statement = &self.tree.statements[number];
+        let form = self.recording.forms[statement.form as usize];
+        let place = match form {
+            Form::Apply { place, .. } => place,
+            Form::Guard { .. } => None,
+        };
+        let operands = self.operands.of_statements[number].iter();
+        let operands =
+            operands.map(|operand| self.operand(operand, &statement.loops, point, block, place));
+        let operands = operands.collect::<Option<SmallVec<[Node; 3]>>>()?;
+        match form {
+            Form::Apply { op, .. } => {
+                let node = self.graph.push_apply(block, op, &operands, place);
+                self.statements[number] = Some(node);
+            }
+            Form::Guard { expect } => {
+                let guard = Item::Guard { condition: operands[0], expect };
+                self.graph.blocks[block].items.push(guard);
+            }
+        }
+        Some(())
+    }
+
+    /// Emits a loop as a step of `block`.
+    fn inner_loop(&mut self, number: usize, block: Block) -> Option<()> {
+        let data = &self.tree.loops[number];
+        let place = self.place(number);
+        let last = self.last_iteration(number, block, place)?;
+        let point = (data.around.last().copied(), data.position);
+        for (at, copy) in self.operands.copies.iter().enumerate() {
+            if copy.before == number {
+                let node = self.operand(&copy.operand, &data.around, point, block, place)?;
+                self.copies[at] = Some(node);
+            }
+        }
+        let entries = self.phis.entries[number].clone();
+        let firsts = entries
+            .iter()
+            .map(|&variable| self.value(variable, self.variables.before_loop(variable, number)));
+        let firsts = firsts.collect::<Option<Vec<Node>>>()?;
+        let region = self.graph.push_region(block, None, place);
+        self.regions[number] = Some(region);
+        let phis = self.graph.make_loop(region, data.most_trips, &firsts);
+        for (&variable, phi) in entries.iter().zip(phis) {
+            self.entries.insert((number, variable), phi);
+        }
+        let body = self.graph.regions[region].root;
+        self.body(Some(number), body)?;
+        let counter = self.graph.intern_iteration(region);
+        let again = self.graph.push_apply(body, Op::Lt, &[counter, last], place);
+        let exits = self.phis.exits[number].clone();
+        let mut passed: SmallVec<[Node; 2]> = [again].into_iter().collect();
+        for &variable in entries.iter().chain(&exits) {
+            passed.push(self.value(variable, self.variables.after_iteration(variable, number))?);
+        }
+        self.graph.blocks[body].end = End::Return(passed);
+        for variable in exits {
+            let phi = self.graph.push_phi(region);
+            self.exits.insert((number, variable), phi);
+        }
+        Some(())
+    }
+
+    /// The place of a loop: that of the first of its own steps, or of those of inner loops.
+    fn place(&self, number: usize) -> Option<PlaceId> {
+        let of = |part: &Part| match *part {
+            Part::Statement(statement) => {
+                match self.recording.forms[self.tree.statements[statement].form as usize] {
+                    Form::Apply { place, .. } => place,
+                    Form::Guard { .. } => None,
+                }
+            }
+            Part::Loop(_) => None,
+        };
+        let inner = |part: &Part| match *part {
+            Part::Loop(inner) => self.place(inner),
+            Part::Statement(_) => None,
+        };
+        let body = &self.tree.loops[number].body;
+        body.iter().find_map(of).or_else(|| body.iter().find_map(inner))
+    }
+
+    /// The number of the last iteration of a loop, as a node of `block`.
+    fn last_iteration(
+        &mut self,
+        number: usize,
+        block: Block,
+        place: Option<PlaceId>,
+    ) -> Option<Node> {
+        let data = &self.tree.loops[number];
+        let mut sum: Option<Node> = None;
+        for (&around, &by) in data.around.iter().zip(&data.trips.factors) {
+            if by == 0 {
+                continue;
+            }
+            let counter = self.graph.intern_iteration(self.regions[around]?);
+            let multiple = match by {
+                1 => counter,
+                _ => {
+                    let by = self.graph.intern_const((by as f64).to_bits());
+                    self.graph.push_apply(block, Op::Mul, &[counter, by], place)
+                }
+            };
+            sum = Some(match sum {
+                None => multiple,
+                Some(sum) => self.graph.push_apply(block, Op::Add, &[sum, multiple], place),
+            });
+        }
+        let constant = ((data.trips.constant - 1) as f64).to_bits();
+        Some(match sum {
+            None => self.graph.intern_const(constant),
+            Some(sum) if data.trips.constant == 1 => sum,
+            Some(sum) => {
+                let constant = self.graph.intern_const(constant);
+                self.graph.push_apply(block, Op::Add, &[sum, constant], place)
+            }
+        })
+    }
+
+    /// The node of an operand before the part `position` of the body of `parent`.
+    fn operand(
+        &mut self,
+        operand: &Operand,
+        loops: &[usize],
+        (parent, position): (Option<usize>, usize),
+        block: Block,
+        place: Option<PlaceId>,
+    ) -> Option<Node> {
+        let (array, index) = match operand {
+            &Operand::Leaf(leaf) => return Some(self.leaf(leaf)),
+            &Operand::Variable(number) => {
+                return self.value(number, self.variables.before(number, parent, position));
+            }
+            Operand::Input(index) => self.inputs(index),
+            Operand::Constant(numbers, index) => {
+                let table = ArrayData::Constants(numbers.iter().copied().collect());
+                (self.graph.intern_array(table), index.clone())
+            }
+            Operand::Cell(matrix, index) => (self.cells[*matrix], index.clone()),
+        };
+        let access = self.access(array, &index, loops)?;
+        let access = self.graph.intern_access(access);
+        Some(self.graph.push_element(block, access, place))
+    }
+
+    /// All inputs of a kind, and the index among them.
+    fn inputs(&mut self, number: &Affine) -> (Array, Affine) {
+        let (active, inactive) = (self.graph.active as u32, self.graph.inactive as u32);
+        let mut index = number.clone();
+        let data = if index.constant < i64::from(active) {
+            ArrayData::Inputs { first: 0, count: active }
+        } else {
+            index.constant -= i64::from(active);
+            ArrayData::Inputs { first: active, count: inactive }
+        };
+        (self.graph.intern_array(data), index)
+    }
+
+    fn access(&self, array: Array, index: &Affine, loops: &[usize]) -> Option<AccessData> {
+        let mut strides = SmallVec::new();
+        for (&number, &by) in loops.iter().zip(&index.factors) {
+            if by != 0 {
+                strides.push((self.regions[number]?, i32::try_from(by).ok()?));
+            }
+        }
+        Some(AccessData { array, base: u32::try_from(index.constant).ok()?, strides })
+    }
+
+    fn leaf(&mut self, leaf: Leaf) -> Node {
+        match leaf {
+            Leaf::Const(bits) => self.graph.intern_const(bits),
+            Leaf::Input(number) => self.graph.intern_input(number),
+        }
+    }
+
+    fn value(&mut self, variable: usize, value: Value) -> Option<Node> {
+        match value {
+            Value::Statement(number) => self.statements[number],
+            Value::Entry(number) => self.entries.get(&(number, variable)).copied(),
+            Value::Exit(number) => self.exits.get(&(number, variable)).copied(),
+            Value::Copy(number) => self.copies[number],
+            // Never read without a value.
+            Value::First(leaf) => Some(self.leaf(leaf.unwrap_or(Leaf::Const(0)))),
+        }
+    }
+
+    /// Fills the matrices of this scope, and stores the values from before all loops.
+    fn fill(&mut self, scope: Option<usize>, block: Block) -> Option<()> {
+        let operands = self.operands;
+        for (matrix, data) in operands.matrices.iter().enumerate() {
+            if data.scope != scope {
+                continue;
+            }
+            let cells = self.cells[matrix];
+            self.graph.blocks[block].items.push(Item::Fill(cells));
+            let leaves: Vec<(i64, Leaf)> =
+                data.leaves.iter().map(|(&index, &leaf)| (index, leaf)).collect();
+            let (mut rest, mut stores) = (&leaves[..], 0);
+            while !rest.is_empty() {
+                let (count, by, step) = progression(rest);
+                let here = &rest[..count];
+                rest = &rest[count..];
+                stores += 1;
+                (stores <= MOST_STORES).then_some(())?;
+                self.copy(cells, here, (by, step), block)?;
+            }
+        }
+        Some(())
+    }
+
+    /// Stores `leaves`, a progression with these steps of index and input number.
+    fn copy(
+        &mut self,
+        cells: Array,
+        leaves: &[(i64, Leaf)],
+        (by, step): (i64, i64),
+        block: Block,
+    ) -> Option<()> {
+        let (base, first) = leaves[0];
+        if leaves.len() == 1 {
+            let node = self.leaf(first);
+            let access =
+                self.access(cells, &Affine { constant: base, factors: SmallVec::new() }, &[])?;
+            let access = self.graph.intern_access(access);
+            self.graph.blocks[block].items.push(Item::Store(access, node));
+            return Some(());
+        }
+        let region = self.graph.push_region(block, None, None);
+        self.graph.make_loop(region, u32::try_from(leaves.len()).ok()?, &[]);
+        let body = self.graph.regions[region].root;
+        let along = |array, base: i64, by: i64| {
+            let strides = [(region, i32::try_from(by).ok()?)].into_iter().collect();
+            Some(AccessData { array, base: u32::try_from(base).ok()?, strides })
+        };
+        let node = match first {
+            Leaf::Input(number) if step != 0 => {
+                let number = Affine { constant: i64::from(number), factors: SmallVec::new() };
+                let (array, index) = self.inputs(&number);
+                let access = self.graph.intern_access(along(array, index.constant, step)?);
+                self.graph.push_element(body, access, None)
+            }
+            _ => self.leaf(first),
+        };
+        let access = self.graph.intern_access(along(cells, base, by)?);
+        self.graph.blocks[body].items.push(Item::Store(access, node));
+        let counter = self.graph.intern_iteration(region);
+        let last = self.graph.intern_const(((leaves.len() - 1) as f64).to_bits());
+        let again = self.graph.push_apply(body, Op::Lt, &[counter, last], None);
+        self.graph.blocks[body].end = End::Return([again].into_iter().collect());
+        Some(())
+    }
+}
+
+/// The largest number of loops and stores for values from before all loops.
+const MOST_STORES: usize = 64;
+
+/// The length of the progression at the beginning of `leaves`: the indices and the numbers of the
+/// inputs change by the same steps, and constants are the same.
+fn progression(leaves: &[(i64, Leaf)]) -> (usize, i64, i64) {
+    let step = |from: (i64, Leaf), to: (i64, Leaf)| {
+        let number = match (from.1, to.1) {
+            (Leaf::Input(from), Leaf::Input(to)) => Some(i64::from(to) - i64::from(from)),
+            (from, to) => (from == to).then_some(0),
+        };
+        number.map(|number| (to.0 - from.0, number))
+    };
+    let Some(first) = leaves.get(1).and_then(|&second| step(leaves[0], second)) else {
+        return (1, 0, 0);
+    };
+    let same = leaves.windows(2).take_while(|pair| step(pair[0], pair[1]) == Some(first)).count();
+    match same + 1 {
+        count @ 4.. => (count, first.0, first.1),
+        _ => (1, 0, 0),
+    }
+}

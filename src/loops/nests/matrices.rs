@@ -1,0 +1,338 @@
+//! Cells for values that later iterations read.
+//!
+//! The values of a statement in a nest of loops form a matrix with an axis for each of the loops. An
+//! operand that reads one of them reads that of another iteration vector, an affine function of its
+//! own. Where other statements give some of the values that it reads, those of a first row for
+//! example, they continue the matrix: the function tells their places.
+//!
+//! ```text
+//! y[i] = (b[i] - sum) / l[i, i]          value of iteration i - 1, for row i
+//! sum += l[i, j] · y[j]                  reads the value of iteration j - 1: y[0] is in front
+//! ```
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::affine::Affine;
+use super::operands::{Leaf, Load, Source};
+use super::tree::Tree;
+
+/// The statement that computes a value, and the number of innermost loops of which it gives the
+/// value of the last iteration alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Producer {
+    pub(super) statement: usize,
+    pub(super) ended: usize,
+}
+
+/// A matrix of cells.
+pub(super) struct Matrix {
+    /// The loop in each of whose iterations the cells are filled anew, if it is not the root.
+    pub(super) scope: Option<usize>,
+    pub(super) size: u32,
+    /// The steps that store, with the index of the cell.
+    pub(super) stores: Vec<(Producer, Affine)>,
+    /// Values from before the loops, by their index.
+    pub(super) leaves: BTreeMap<i64, Leaf>,
+}
+
+/// A position in a matrix: one number for each axis.
+type Position = SmallVec<[i64; 4]>;
+
+/// The largest number of cells of a matrix.
+const MOST_CELLS: i64 = 1 << 22;
+
+/// A matrix, and the index of a cell.
+type Cell = (usize, Affine);
+
+/// The matrices for `loads`, and for each load the cell that it reads.
+pub(super) fn matrices(tree: &Tree, loads: &[Load<'_>]) -> Option<(Vec<Matrix>, Vec<Cell>)> {
+    let producers: Vec<Vec<Producer>> = loads.iter().map(|load| producers(tree, load)).collect();
+    let (mut matrices, mut cells) = (Vec::new(), vec![None; loads.len()]);
+    for family in families(&producers) {
+        let mut layout = Layout::of(tree, loads, &producers, &family);
+        layout.place_all()?;
+        let matrix = matrices.len();
+        matrices.push(layout.matrix(|load, index| cells[load] = Some((matrix, index)))?);
+    }
+    Some((matrices, cells.into_iter().collect::<Option<_>>()?))
+}
+
+/// The producers of the values of `load`.
+fn producers(tree: &Tree, load: &Load<'_>) -> Vec<Producer> {
+    let mut ended: BTreeMap<usize, usize> = BTreeMap::new();
+    for source in &load.sources {
+        let Source::Step(step) = *source else { continue };
+        let (statement, number) = tree.of_step[step as usize];
+        let data = &tree.statements[statement as usize];
+        let vector = data.vector(number as usize);
+        let is_last = |depth: &usize| {
+            let trips = tree.loops[data.loops[*depth]].trips.at(&vector[..*depth]);
+            vector[*depth] == trips - 1
+        };
+        let count = (0..data.loops.len()).rev().take_while(is_last).count();
+        let least = ended.entry(statement as usize).or_insert(count);
+        *least = count.min(*least);
+    }
+    ended.into_iter().map(|(statement, ended)| Producer { statement, ended }).collect()
+}
+
+/// The loads that share producers, as lists of their numbers.
+fn families(producers: &[Vec<Producer>]) -> Vec<Vec<usize>> {
+    let mut family: Vec<usize> = (0..producers.len()).collect();
+    let mut of_producer: HashMap<Producer, usize> = HashMap::new();
+    for (load, producers) in producers.iter().enumerate() {
+        for &producer in producers {
+            let (own, other) = (family[load], family[*of_producer.entry(producer).or_insert(load)]);
+            family.iter_mut().filter(|family| **family == other).for_each(|family| *family = own);
+        }
+    }
+    let mut lists: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    family
+        .iter()
+        .enumerate()
+        .for_each(|(load, &family)| lists.entry(family).or_default().push(load));
+    lists.into_values().collect()
+}
+
+/// The steps of a producer, with their iteration vectors.
+struct Producing<'a> {
+    producer: Producer,
+    loops: &'a [usize],
+    steps: Vec<(u32, &'a [i64])>,
+    /// The position of a step, as a function of its iteration vector.
+    map: Option<Vec<Affine>>,
+}
+
+/// The layout of the matrix of one family.
+struct Layout<'a> {
+    loads: Vec<(usize, &'a Load<'a>)>,
+    /// The one with the axes of the matrix first.
+    producing: Vec<Producing<'a>>,
+    positions: HashMap<u32, Position>,
+    leaves: HashMap<Position, Leaf>,
+    /// For each load the position, as a function of the iteration vector of the reader.
+    maps: Vec<Option<Vec<Affine>>>,
+}
+
+impl<'a> Layout<'a> {
+    fn of(
+        tree: &'a Tree,
+        loads: &'a [Load<'a>],
+        producers: &[Vec<Producer>],
+        family: &[usize],
+    ) -> Self {
+        let mut counts: BTreeMap<Producer, usize> = BTreeMap::new();
+        for &load in family {
+            let is_of = |producer: &Producer, source: &Source| match *source {
+                Source::Step(step) => tree.of_step[step as usize].0 as usize == producer.statement,
+                Source::Leaf(_) => false,
+            };
+            for &producer in &producers[load] {
+                let own = loads[load].sources.iter().filter(|source| is_of(&producer, source));
+                *counts.entry(producer).or_default() += own.count();
+            }
+        }
+        let mut ordered: Vec<(Producer, usize)> = counts.into_iter().collect();
+        ordered.sort_by_key(|&(_, count)| core::cmp::Reverse(count));
+        let producing: Vec<Producing<'a>> =
+            ordered.into_iter().map(|(producer, _)| Producing::of(tree, producer)).collect();
+        let positions = producing.first().into_iter().flat_map(|main| &main.steps);
+        let positions = positions.map(|&(step, vector)| (step, vector.into())).collect();
+        let loads: Vec<(usize, &Load<'_>)> =
+            family.iter().map(|&load| (load, &loads[load])).collect();
+        let maps = vec![None; loads.len()];
+        Layout { loads, producing, positions, leaves: HashMap::new(), maps }
+    }
+
+    fn axes(&self) -> usize {
+        self.producing[0].loops.len()
+    }
+
+    /// Finds the position of each value that is read or stored; `None` if there is none.
+    fn place_all(&mut self) -> Option<()> {
+        loop {
+            if let Some(next) = self.next_load() {
+                self.place_load(next)?;
+            } else if let Some(next) = self.next_producer() {
+                self.place_producer(next)?;
+            } else {
+                return self.maps.iter().all(Option::is_some).then_some(());
+            }
+        }
+    }
+
+    /// Finds the positions that a load reads, from those that are known.
+    fn place_load(&mut self, number: usize) -> Option<()> {
+        let (_, load) = self.loads[number];
+        let reader = &load.reader;
+        let known = || {
+            let of = |source: &Source| match source {
+                Source::Step(step) => self.positions.get(step),
+                Source::Leaf(_) => None,
+            };
+            let pairs = reader.vectors.iter().zip(&load.sources);
+            pairs.filter_map(move |(&vector, source)| Some((vector, of(source)?)))
+        };
+        let map = through(reader.loops.len(), self.axes(), known)?;
+        for (vector, &source) in reader.vectors.iter().zip(&load.sources) {
+            let position = at(&map, vector);
+            match source {
+                Source::Step(step) => self.set(step, position)?,
+                Source::Leaf(leaf) => {
+                    (*self.leaves.entry(position).or_insert(leaf) == leaf).then_some(())?;
+                }
+            }
+        }
+        self.maps[number] = Some(map);
+        Some(())
+    }
+
+    /// Finds the positions that a producer stores, from those that are known.
+    fn place_producer(&mut self, number: usize) -> Option<()> {
+        let axes = self.axes();
+        let producing = &self.producing[number];
+        let known = || {
+            let of =
+                |&(step, vector): &(u32, &'a [i64])| Some((vector, self.positions.get(&step)?));
+            producing.steps.iter().filter_map(of)
+        };
+        let map = through(producing.loops.len(), axes, known)?;
+        let stored = producing.steps.iter().map(|&(step, vector)| (step, at(&map, vector)));
+        for (step, position) in stored.collect::<Vec<_>>() {
+            self.set(step, position)?;
+        }
+        self.producing[number].map = Some(map);
+        Some(())
+    }
+
+    fn set(&mut self, step: u32, position: Position) -> Option<()> {
+        let known = self.positions.entry(step).or_insert_with(|| position.clone());
+        (*known == position).then_some(())
+    }
+
+    /// A producer without a map of which some positions are known.
+    fn next_producer(&self) -> Option<usize> {
+        let is_known = |(step, _): &(u32, &[i64])| self.positions.contains_key(step);
+        let is_next = |one: &Producing<'_>| one.map.is_none() && one.steps.iter().any(is_known);
+        self.producing.iter().position(is_next)
+    }
+
+    /// The load without a map of which most positions are known, if any is.
+    fn next_load(&self) -> Option<usize> {
+        let known = |load: &Load<'_>| {
+            let is_known = |source: &&Source| match source {
+                Source::Step(step) => self.positions.contains_key(step),
+                Source::Leaf(_) => false,
+            };
+            load.sources.iter().filter(is_known).count()
+        };
+        let open = (0..self.loads.len()).filter(|&at| self.maps[at].is_none());
+        let (at, count) = open.map(|at| (at, known(self.loads[at].1))).max_by_key(|pair| pair.1)?;
+        (count > 0).then_some(at)
+    }
+
+    /// The matrix; calls `set` with each load and the index that it reads.
+    fn matrix(self, mut set: impl FnMut(usize, Affine)) -> Option<Matrix> {
+        let outer = self.common_loops();
+        let axes = self.axes();
+        let scope = outer.checked_sub(1).map(|last| self.producing[0].loops[last]);
+        let stored = || {
+            self.producing.iter().flat_map(|producing| {
+                let map = producing.map.as_deref().unwrap_or_default();
+                producing.steps.iter().map(move |(_, vector)| at(map, vector))
+            })
+        };
+        let all = || stored().chain(self.leaves.keys().cloned());
+        let mut index = Affine { constant: 0, factors: SmallVec::from_elem(0, axes) };
+        let mut size: i64 = 1;
+        for axis in (outer..axes).rev() {
+            let low = all().map(|position| position[axis]).min()?;
+            let high = all().map(|position| position[axis]).max()?;
+            index.factors[axis] = size;
+            index.constant -= low * size;
+            size = size.checked_mul(high - low + 1).filter(|&size| size <= MOST_CELLS)?;
+        }
+        // Each cell is stored once.
+        let mut seen = hashbrown::HashSet::new();
+        let key = |position: &Position| {
+            (SmallVec::<[i64; 4]>::from(&position[..outer]), index.at(position))
+        };
+        if !stored().all(|position| seen.insert(key(&position))) {
+            return None;
+        }
+        // Room for triangles in a box, but not for everything.
+        (size as usize <= 64 + 16 * (seen.len() + self.leaves.len())).then_some(())?;
+        let mut leaves = BTreeMap::new();
+        for (position, &leaf) in &self.leaves {
+            let is_free = !seen.contains(&key(position));
+            let is_same = *leaves.entry(index.at(position)).or_insert(leaf) == leaf;
+            (is_free && is_same).then_some(())?;
+        }
+        let of_map = |map: &[Affine], depth: usize| {
+            let mut all =
+                Affine { constant: index.constant, factors: SmallVec::from_elem(0, depth) };
+            map.iter().zip(&index.factors).for_each(|(component, &by)| all.add(by, component));
+            all
+        };
+        for (&(load, data), map) in self.loads.iter().zip(&self.maps) {
+            set(load, of_map(map.as_deref()?, data.reader.loops.len()));
+        }
+        let stores = self.producing.iter().map(|producing| {
+            Some((producing.producer, of_map(producing.map.as_deref()?, producing.loops.len())))
+        });
+        let stores = stores.collect::<Option<_>>()?;
+        Some(Matrix { scope, size: u32::try_from(size).ok()?, stores, leaves })
+    }
+
+    /// The number of outer loops that all readers and producers share and in which they stay in
+    /// their iteration.
+    fn common_loops(&self) -> usize {
+        let first = self.producing[0].loops;
+        let readers = self.loads.iter().map(|(_, load)| load.reader.loops).zip(&self.maps);
+        let producers = self.producing.iter().map(|one| (one.loops, &one.map));
+        let is_own = |axis: &usize| {
+            readers.clone().chain(producers.clone()).all(|(loops, map)| {
+                let component = map.as_ref().map(|map| &map[*axis]);
+                loops.get(*axis) == Some(&first[*axis])
+                    && component == Some(&Affine::number(*axis, loops.len()))
+            })
+        };
+        (0..first.len()).take_while(is_own).count()
+    }
+}
+
+impl<'a> Producing<'a> {
+    fn of(tree: &'a Tree, producer: Producer) -> Self {
+        let statement = &tree.statements[producer.statement];
+        let depth = statement.loops.len() - producer.ended;
+        let mut steps: Vec<(u32, &[i64])> = Vec::new();
+        for (number, &step) in statement.steps.iter().enumerate() {
+            let vector = &statement.vector(number)[..depth];
+            // The last iteration comes last.
+            match steps.last_mut().filter(|last| producer.ended > 0 && last.1 == vector) {
+                Some(last) => last.0 = step,
+                None => steps.push((step, vector)),
+            }
+        }
+        Producing { producer, loops: &statement.loops[..depth], steps, map: None }
+    }
+}
+
+/// The functions of so many numbers, one for each axis, with these positions.
+fn through<'v, 'p, I>(depth: usize, axes: usize, samples: impl Fn() -> I) -> Option<Vec<Affine>>
+where
+    I: Iterator<Item = (&'v [i64], &'p Position)> + Clone,
+{
+    let component = |axis: usize| {
+        Affine::through(depth, samples().map(move |(vector, position)| (vector, position[axis])))
+    };
+    (0..axes).map(component).collect()
+}
+
+/// The position for this iteration vector.
+fn at(map: &[Affine], vector: &[i64]) -> Position {
+    map.iter().map(|component| component.at(vector)).collect()
+}

@@ -1,0 +1,44 @@
+//! Loop nests from iteration vectors: recognises nests in straight-line code whose trip counts and
+//! indices are affine functions of the iteration numbers around, with arrays in memory.
+//!
+//! `reroll` rolls inner loops first and has to find at each level how the next one uses what this
+//! one computes. Here the forms of all steps tell the tree of loops first (`parse`, `split`, `tree`),
+//! as recognition of nested loops in traces does (Ketterlin and Clauss, CGO 2008). Then each operand
+//! of each statement is a function of its iteration vector (`operands`): the same value everywhere,
+//! an input or constant with an affine index, the latest value of a variable (`variables`), or a
+//! cell of a matrix (`matrices`). `emit` makes the graph.
+//!
+//! ```text
+//! for i in 0..n {                        row i of a triangular system
+//!     let mut sum = b[i];                a variable
+//!     for j in 0..i { sum -= l[i * n + j] * y[j]; }      trips i, an input, a cell
+//!     y[i] = sum / l[i * n + i];         stored in cell i
+//! }
+//! ```
+
+mod affine;
+mod emit;
+mod matrices;
+mod operands;
+mod parse;
+mod recording;
+mod split;
+mod tree;
+mod variables;
+
+use crate::ssa::Graph;
+
+/// The loop nests of `graph`, which is as recorded, of one block of primitives and guards; `None`
+/// if it has other steps, or an operand or trip count of another form.
+///
+/// The new graph does the same operations on the same numbers in the same order.
+pub fn recognise_nests(graph: &Graph) -> Option<Graph> {
+    let recording = recording::Recording::of(graph)?;
+    let parse = parse::parse(&recording);
+    if parse.bodies.is_empty() {
+        return None;
+    }
+    let tree = tree::Tree::of(&parse, recording.steps.len())?;
+    let operands = operands::operands(&recording, &tree)?;
+    emit::emit(&recording, &tree, operands)
+}

@@ -1,0 +1,181 @@
+//! Finds loops in a list of steps by their forms: what repeats is an iteration.
+//!
+//! Shorter periods come first, and a loop becomes one token, so that outer loops are found around
+//! inner ones. All sequences of tokens that are equal to the body of a loop are iterations of it,
+//! also where there is only one: the inner loop of a triangle has one iteration in the first row.
+//!
+//! ```text
+//! d msd msmsd msmsmsd      the steps of rows of a triangle
+//! d Md  Md    Md           M: loops with 1, 2 and 3 iterations of ms
+//! d R                      R: a loop with 3 iterations of Md
+//! ```
+
+use hashbrown::{HashMap, HashSet};
+
+use super::recording::Recording;
+use super::split::split;
+use crate::entity::Entity;
+use crate::loops::reroll::{RerollLimits, TemplateId, runs};
+
+/// The form of a step, or a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Key {
+    Form(u32),
+    Loop(u32),
+}
+
+/// A step, or an execution of a loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token {
+    pub(super) key: Key,
+    /// The first of its steps.
+    pub(super) first: u32,
+    /// The number of an execution of a loop.
+    pub(super) execution: u32,
+}
+
+/// The loops of a recording.
+pub(super) struct Parse {
+    /// The whole recording.
+    pub(super) tokens: Vec<Token>,
+    /// The body of each loop.
+    pub(super) bodies: Vec<Vec<Key>>,
+    /// The tokens of all iterations of each execution of a loop.
+    pub(super) executions: Vec<Vec<Token>>,
+}
+
+/// The largest depth of nested loops.
+const MOST_LEVELS: usize = 24;
+/// The least number of iterations by which a loop is found.
+const LEAST_ITERATIONS: u32 = 3;
+
+/// Finds the loops of `recording`.
+pub(super) fn parse(recording: &Recording<'_>) -> Parse {
+    let token = |(step, &form): (usize, &u32)| Token {
+        key: Key::Form(form),
+        first: step as u32,
+        execution: u32::MAX,
+    };
+    let tokens = recording.form_of_step.iter().enumerate().map(token).collect();
+    let mut parse = Parse { tokens, bodies: Vec::new(), executions: Vec::new() };
+    for _ in 0..MOST_LEVELS {
+        let bodies = parse.next_bodies(recording);
+        if bodies.is_empty() {
+            break;
+        }
+        parse.collapse(recording, &bodies);
+    }
+    parse
+}
+
+impl Parse {
+    /// The bodies of the loops with the shortest period.
+    fn next_bodies(&self, recording: &Recording<'_>) -> Vec<Vec<Key>> {
+        let forms = recording.forms.len();
+        let id = |token: &Token| match token.key {
+            Key::Form(form) => TemplateId::from_index(form as usize),
+            Key::Loop(number) => TemplateId::from_index(forms + number as usize),
+        };
+        let ids: Vec<TemplateId> = self.tokens.iter().map(id).collect();
+        let limits = RerollLimits { iterations: LEAST_ITERATIONS, ..RerollLimits::DEFAULT };
+        let mut runs = runs(&ids, &limits);
+        let Some(period) = runs.first().map(|run| run.period) else { return Vec::new() };
+        runs.retain(|run| run.period == period);
+        runs.sort_by_key(|run| core::cmp::Reverse(run.end - run.start));
+        // Runs of one loop may begin with any of its steps: the longest decides.
+        let (mut known, mut bodies) = (HashSet::new(), Vec::new());
+        for run in runs {
+            let keys: Vec<Key> =
+                self.tokens[run.start..run.start + period].iter().map(|token| token.key).collect();
+            if known.insert(least_rotation(&keys)) {
+                let start = run.start + self.rotation(recording, run.start, run.end, period);
+                let body = &self.tokens[start..start + period];
+                bodies.push(body.iter().map(|token| token.key).collect());
+            }
+        }
+        bodies
+    }
+
+    /// The first step of an iteration: that for which iterations read least from the ones before.
+    fn rotation(
+        &self,
+        recording: &Recording<'_>,
+        start: usize,
+        end: usize,
+        period: usize,
+    ) -> usize {
+        let middle = start + ((end - start) / period / 2).max(1) * period;
+        // The number of operands from a step before to one after the beginning of an iteration.
+        let mut crossing = vec![0; period];
+        for at in middle..middle + period {
+            let until = self.tokens.get(at + 1).map_or(recording.steps.len() as u32, |t| t.first);
+            for step in self.tokens[at].first..until {
+                for &operand in recording.operands(step) {
+                    let Some(producer) = recording.step_of(operand) else { continue };
+                    let token = self.tokens.partition_point(|token| token.first <= producer) - 1;
+                    if token < at && at - token < period {
+                        (token + 1..=at).for_each(|at| crossing[(at - start) % period] += 1);
+                    }
+                }
+            }
+        }
+        let form = |mut token: Token| loop {
+            match token.key {
+                Key::Form(form) => return form,
+                Key::Loop(_) => token = self.executions[token.execution as usize][0],
+            }
+        };
+        let place = |at: usize| recording.place(form(self.tokens[start + at]));
+        (0..period).min_by_key(|&at| (crossing[at], place(at), at)).unwrap_or(0)
+    }
+
+    /// Makes loops of all sequences of iterations with these bodies.
+    fn collapse(&mut self, recording: &Recording<'_>, bodies: &[Vec<Key>]) {
+        let mut by_first: HashMap<Key, Vec<u32>> = HashMap::new();
+        for body in bodies {
+            by_first.entry(body[0]).or_default().push(self.bodies.len() as u32);
+            self.bodies.push(body.clone());
+        }
+        let tokens = core::mem::take(&mut self.tokens);
+        let mut at = 0;
+        while at < tokens.len() {
+            let candidates = by_first.get(&tokens[at].key).into_iter().flatten();
+            let found = candidates.map(|&number| (number, self.iterations(number, &tokens[at..])));
+            let Some((number, count)) = found.max_by_key(|&(_, count)| count).filter(|f| f.1 > 0)
+            else {
+                self.tokens.push(tokens[at]);
+                at += 1;
+                continue;
+            };
+            let period = self.bodies[number as usize].len();
+            let whole = &tokens[at..at + count * period];
+            for piece in split(recording, self, whole, period) {
+                let execution = self.executions.len() as u32;
+                self.tokens.push(Token {
+                    key: Key::Loop(number),
+                    first: piece[0].first,
+                    execution,
+                });
+                self.executions.push(piece.to_vec());
+            }
+            at += count * period;
+        }
+    }
+
+    /// The number of iterations of this loop at the beginning of `tokens`.
+    fn iterations(&self, number: u32, tokens: &[Token]) -> usize {
+        let body = &self.bodies[number as usize];
+        let is_body = |tokens: &[Token]| {
+            tokens.len() == body.len()
+                && tokens.iter().zip(body).all(|(token, key)| token.key == *key)
+        };
+        tokens.chunks(body.len()).take_while(|tokens| is_body(tokens)).count()
+    }
+}
+
+/// The least rotation of `keys`.
+fn least_rotation(keys: &[Key]) -> Vec<Key> {
+    let rotated = |at: usize| keys[at..].iter().chain(&keys[..at]);
+    let least = (0..keys.len()).min_by(|&a, &b| rotated(a).cmp(rotated(b))).unwrap_or(0);
+    rotated(least).copied().collect()
+}

@@ -1,0 +1,125 @@
+//! Splits an execution of a loop where its operands begin anew: an outer loop without steps of its
+//! own leaves no other trace.
+//!
+//! ```text
+//! for n in 1..4 { for m in 0..n { sum += x[n] · x[m] } }
+//!
+//! n     1  2  2  3  3  3
+//! m     0  0  1  0  1  2     mostly one more than before
+//!        |     |              pieces
+//! ```
+
+use hashbrown::HashMap;
+
+use super::parse::{Key, Parse, Token};
+use super::recording::Recording;
+use crate::ssa::{Def, Node};
+
+/// The source of an operand, as far as iterations of a loop differ in it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Feature {
+    /// A constant, or a value of the same iteration.
+    Any,
+    /// A value of the iteration before.
+    Before,
+    /// The element with this index of the inputs (0) or of the results of steps of a form.
+    Element { array: u32, index: i64 },
+}
+
+/// The pieces of `whole`, iterations of `period` tokens.
+pub(super) fn split<'t>(
+    recording: &Recording<'_>,
+    parse: &Parse,
+    whole: &'t [Token],
+    period: usize,
+) -> Vec<&'t [Token]> {
+    /// The least number of iterations for pieces.
+    const LEAST_ITERATIONS: usize = 4;
+    let times = whole.len() / period;
+    if times < LEAST_ITERATIONS {
+        return vec![whole];
+    }
+    let features: Vec<Vec<Feature>> = whole
+        .chunks(period)
+        .scan(None, |before, iteration| {
+            let first = iteration[0].first;
+            let features = operands(recording, parse, iteration)
+                .into_iter()
+                .map(|node| feature(recording, node, first, *before))
+                .collect();
+            *before = Some(first);
+            Some(features)
+        })
+        .collect();
+    let mut begins = vec![false; times];
+    for slot in 0..features[0].len() {
+        let column: Vec<Feature> = features.iter().map(|features| features[slot]).collect();
+        mark_beginnings(&column, &mut begins);
+    }
+    let count = begins.iter().filter(|&&begins| begins).count();
+    if count == 0 || 2 * count > times {
+        return vec![whole];
+    }
+    let starts = begins.iter().enumerate().filter(|(_, begins)| **begins).map(|(at, _)| at);
+    let mut bounds: Vec<usize> = core::iter::once(0).chain(starts).collect();
+    bounds.push(times);
+    bounds.windows(2).map(|bounds| &whole[bounds[0] * period..bounds[1] * period]).collect()
+}
+
+/// The operands of the steps of an iteration; of inner loops those of the first iteration.
+fn operands(recording: &Recording<'_>, parse: &Parse, iteration: &[Token]) -> Vec<Node> {
+    let mut operands = Vec::new();
+    let mut pending: Vec<Token> = iteration.iter().rev().copied().collect();
+    while let Some(token) = pending.pop() {
+        match token.key {
+            Key::Form(_) => operands.extend_from_slice(recording.operands(token.first)),
+            Key::Loop(number) => {
+                let body = &parse.executions[token.execution as usize];
+                pending.extend(body[..parse.bodies[number as usize].len()].iter().rev());
+            }
+        }
+    }
+    operands
+}
+
+/// The source of `node` in an iteration that begins at step `first`, the one before at `before`.
+fn feature(recording: &Recording<'_>, node: Node, first: u32, before: Option<u32>) -> Feature {
+    let graph = recording.graph;
+    match recording.step_of(node) {
+        Some(step) if step >= first => Feature::Any,
+        Some(step) if before.is_some_and(|before| step >= before) => Feature::Before,
+        Some(step) => {
+            let array = recording.form_of_step[step as usize] + 1;
+            Feature::Element { array, index: i64::from(recording.ordinals[step as usize]) }
+        }
+        None => match graph.nodes[node].def {
+            Def::Input(number) => Feature::Element { array: 0, index: i64::from(number) },
+            _ => Feature::Any,
+        },
+    }
+}
+
+/// Marks the iterations whose operand does not follow from the one before as in most iterations.
+fn mark_beginnings(column: &[Feature], begins: &mut [bool]) {
+    let carried = column.iter().filter(|&&feature| feature == Feature::Before).count();
+    if 2 * carried >= column.len() {
+        let others = column.iter().enumerate().skip(1);
+        others.for_each(|(at, feature)| begins[at] |= *feature != Feature::Before);
+        return;
+    }
+    // The change of the index, or `None` for another array.
+    let change = |at: usize| match (column[at - 1], column[at]) {
+        (Feature::Element { array, index }, Feature::Element { array: same, index: next }) => {
+            Some((array == same).then_some(next - index))
+        }
+        _ => None,
+    };
+    let changes = || (1..column.len()).filter_map(change);
+    let mut counts: HashMap<i64, usize> = HashMap::new();
+    changes().flatten().for_each(|by| *counts.entry(by).or_default() += 1);
+    let most = counts.into_iter().max_by_key(|&(by, count)| (count, by));
+    if let Some((usual, _)) = most.filter(|&(_, count)| 2 * count >= changes().count()) {
+        let is_unusual = |at: usize| change(at).is_some_and(|by| by != Some(usual));
+        (1..column.len()).for_each(|at| begins[at] |= is_unusual(at));
+    }
+}
