@@ -1,6 +1,6 @@
 //! Emits the graph of a tree of loops.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::affine::Affine;
@@ -295,7 +295,9 @@ impl Emitter<'_> {
                 let table = ArrayData::Constants(numbers.iter().copied().collect());
                 (self.graph.intern_array(table), index.clone())
             }
-            Operand::Cell(matrix, index) => (self.cells[*matrix], index.clone()),
+            Operand::Table(matrix, index) | Operand::Cell(matrix, index) => {
+                (self.cells[*matrix], index.clone())
+            }
         };
         let access = self.access(array, &index, loops)?;
         let access = self.graph.intern_access(access);
@@ -354,36 +356,26 @@ impl Emitter<'_> {
             self.graph.blocks[block].items.push(Item::Fill(cells));
             let leaves: Vec<(i64, Leaf)> =
                 data.leaves.iter().map(|(&index, &leaf)| (index, leaf)).collect();
-            let (mut rest, mut stores) = (&leaves[..], 0);
-            while !rest.is_empty() {
-                let (count, by, step) = progression(rest);
-                let here = &rest[..count];
-                rest = &rest[count..];
-                stores += 1;
-                (stores <= MOST_STORES).then_some(())?;
-                self.copy(cells, here, (by, step), block)?;
+            let parts = progressions(&leaves);
+            (parts.len() <= MOST_STORES).then_some(())?;
+            for part in parts {
+                self.copy(cells, &part, block)?;
             }
         }
         Some(())
     }
 
-    /// Stores `leaves`, a progression with these steps of index and input number.
-    fn copy(
-        &mut self,
-        cells: Array,
-        leaves: &[(i64, Leaf)],
-        (by, step): (i64, i64),
-        block: Block,
-    ) -> Option<()> {
+    /// Stores `leaves`, which are one value or a progression.
+    fn copy(&mut self, cells: Array, leaves: &[(i64, Leaf)], block: Block) -> Option<()> {
         let (base, first) = leaves[0];
-        if leaves.len() == 1 {
+        let Some((by, step)) = leaves.get(1).and_then(|&second| change(leaves[0], second)) else {
             let node = self.leaf(first);
             let access =
                 self.access(cells, &Affine { constant: base, factors: SmallVec::new() }, &[])?;
             let access = self.graph.intern_access(access);
             self.graph.blocks[block].items.push(Item::Store(access, node));
             return Some(());
-        }
+        };
         let region = self.graph.push_region(block, None, None);
         self.graph.make_loop(region, u32::try_from(leaves.len()).ok()?, &[]);
         let body = self.graph.regions[region].root;
@@ -413,22 +405,50 @@ impl Emitter<'_> {
 /// The largest number of loops and stores for values from before all loops.
 const MOST_STORES: usize = 64;
 
-/// The length of the progression at the beginning of `leaves`: the indices and the numbers of the
-/// inputs change by the same steps, and constants are the same.
-fn progression(leaves: &[(i64, Leaf)]) -> (usize, i64, i64) {
-    let step = |from: (i64, Leaf), to: (i64, Leaf)| {
-        let number = match (from.1, to.1) {
-            (Leaf::Input(from), Leaf::Input(to)) => Some(i64::from(to) - i64::from(from)),
-            (from, to) => (from == to).then_some(0),
-        };
-        number.map(|number| (to.0 - from.0, number))
-    };
-    let Some(first) = leaves.get(1).and_then(|&second| step(leaves[0], second)) else {
-        return (1, 0, 0);
-    };
-    let same = leaves.windows(2).take_while(|pair| step(pair[0], pair[1]) == Some(first)).count();
-    match same + 1 {
-        count @ 4.. => (count, first.0, first.1),
-        _ => (1, 0, 0),
+/// `leaves`, which are in order, in parts: single ones, and progressions of at least four, in which
+/// the indices and the numbers of the inputs change by the same numbers, and constants are the same.
+fn progressions(leaves: &[(i64, Leaf)]) -> Vec<Vec<(i64, Leaf)>> {
+    /// The number of next leaves that are tried as the second of a progression.
+    const TRIED: usize = 4;
+    let by_index: HashMap<i64, Leaf> = leaves.iter().copied().collect();
+    let mut is_taken: HashSet<i64> = HashSet::new();
+    let mut parts = Vec::new();
+    // One value in many cells first: what is left are rows of different values.
+    for is_same in [true, false] {
+        for (at, &first) in leaves.iter().enumerate() {
+            if is_taken.contains(&first.0) {
+                continue;
+            }
+            let free = |index: &i64| by_index.get(index).filter(|_| !is_taken.contains(index));
+            let from = |by: (i64, i64)| {
+                let next = move |&leaf: &(i64, Leaf)| {
+                    let index = leaf.0 + by.0;
+                    let next = (index, *free(&index)?);
+                    (change(leaf, next) == Some(by)).then_some(next)
+                };
+                core::iter::successors(Some(first), next)
+            };
+            let others = leaves[at + 1..].iter().filter(|other| !is_taken.contains(&other.0));
+            let others = others.filter(|other| !is_same || other.1 == first.1);
+            let changes = others.take(TRIED).filter_map(|&other| change(first, other));
+            let longest = changes.max_by_key(|&by| from(by).count());
+            let part: Vec<(i64, Leaf)> = match longest.map(|by| from(by).collect::<Vec<_>>()) {
+                Some(part) if part.len() >= 4 => part,
+                _ if is_same => continue,
+                _ => vec![first],
+            };
+            is_taken.extend(part.iter().map(|leaf| leaf.0));
+            parts.push(part);
+        }
     }
+    parts
+}
+
+/// The changes of the index and of the number of the input from one value to another one.
+fn change(from: (i64, Leaf), to: (i64, Leaf)) -> Option<(i64, i64)> {
+    let number = match (from.1, to.1) {
+        (Leaf::Input(from), Leaf::Input(to)) => Some(i64::from(to) - i64::from(from)),
+        (from, to) => (from == to).then_some(0),
+    };
+    number.map(|number| (to.0 - from.0, number))
 }

@@ -1,8 +1,10 @@
 //! Finds for each operand of each statement the value that it has in all iterations.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 use super::affine::Affine;
 use super::matrices::{Matrix, matrices};
@@ -34,6 +36,8 @@ pub(super) enum Operand {
     Constant(Rc<[u64]>, Affine),
     /// The latest value of this variable.
     Variable(usize),
+    /// An element of a table with inputs.
+    Table(usize, Affine),
     /// An element of a matrix of cells.
     Cell(usize, Affine),
 }
@@ -89,6 +93,7 @@ pub(super) fn operands(recording: &Recording<'_>, tree: &Tree) -> Option<Operand
         copies: Vec::new(),
         assignments: HashMap::new(),
         loads: Vec::new(),
+        tables: Vec::new(),
     };
     let mut of_statements = Vec::new();
     for statement in &tree.statements {
@@ -108,16 +113,22 @@ pub(super) fn operands(recording: &Recording<'_>, tree: &Tree) -> Option<Operand
     let returned = recording.returned().iter();
     let returned = returned.map(|&node| search.operand(&end, vec![search.source(node)?]));
     let returned = returned.collect::<Option<Vec<_>>>()?;
-    let Search { variables, copies, loads, .. } = search;
-    let (matrices, cells) = matrices(tree, &loads)?;
+    let Search { variables, copies, loads, tables, .. } = search;
+    let (mut matrices, cells) = matrices(tree, &loads)?;
+    let of_loads = matrices.len();
+    matrices.extend(tables);
     let mut operands = Operands { of_statements, returned, variables, copies, matrices };
-    // Until here the number of a load stands for its matrix.
+    // Until here the numbers of loads and of tables stand for matrices.
     let all = operands.of_statements.iter_mut().flatten().chain(&mut operands.returned);
     for operand in all.chain(operands.copies.iter_mut().map(|copy| &mut copy.operand)) {
-        if let Operand::Cell(load, _) = *operand {
-            let (matrix, index) = cells[load].clone();
-            *operand = Operand::Cell(matrix, index);
-        }
+        *operand = match operand {
+            Operand::Cell(load, _) => {
+                let (matrix, index) = cells[*load].clone();
+                Operand::Cell(matrix, index)
+            }
+            Operand::Table(table, index) => Operand::Cell(of_loads + *table, index.clone()),
+            _ => continue,
+        };
     }
     Some(operands)
 }
@@ -130,6 +141,7 @@ struct Search<'a, 'r> {
     /// The steps of sets of statements.
     assignments: HashMap<Vec<usize>, Rc<[u32]>>,
     loads: Vec<Load<'a>>,
+    tables: Vec<Matrix>,
 }
 
 impl<'a> Search<'a, '_> {
@@ -146,7 +158,7 @@ impl<'a> Search<'a, '_> {
             Source::Step(_) => None,
         };
         if let Some(leaves) = sources.iter().map(leaf).collect::<Option<Vec<Leaf>>>() {
-            return self.inputs(reader, &leaves).or_else(|| table(reader, &leaves));
+            return self.inputs(reader, &leaves).or_else(|| self.table(reader, &leaves));
         }
         let found = self.variable(reader, &sources).or_else(|| self.carried(reader, &sources));
         Some(found.unwrap_or_else(|| {
@@ -181,6 +193,17 @@ impl<'a> Search<'a, '_> {
         let samples = reader.vectors.iter().copied().zip(numbers.iter().copied());
         let index = Affine::through(reader.loops.len(), samples)?;
         is_one_kind.then_some(Operand::Input(index))
+    }
+
+    /// The operand as an element of a table, in memory if there are inputs in it.
+    fn table(&mut self, reader: &Reader<'_>, leaves: &[Leaf]) -> Option<Operand> {
+        let (index, leaves) = table(reader, leaves)?;
+        if let Some(numbers) = constants(&leaves) {
+            return Some(Operand::Constant(numbers, index));
+        }
+        let size = u32::try_from(leaves.last_key_value()?.0 + 1).ok()?;
+        self.tables.push(Matrix { scope: None, size, stores: Vec::new(), leaves });
+        Some(Operand::Table(self.tables.len() - 1, index))
     }
 
     /// The operand, if `sources` are the latest values of the statements that they are from.
@@ -297,13 +320,9 @@ fn latest(assigned: &[u32], steps: &[u32]) -> impl Iterator<Item = Option<u32>> 
     })
 }
 
-/// The operand, if `leaves` are constants: a table with an axis for each loop on which they depend.
-fn table(reader: &Reader<'_>, leaves: &[Leaf]) -> Option<Operand> {
-    let constant = |leaf: &Leaf| match *leaf {
-        Leaf::Const(bits) => Some(bits),
-        Leaf::Input(_) => None,
-    };
-    let bits: Vec<u64> = leaves.iter().map(constant).collect::<Option<_>>()?;
+/// The values of an operand in an array with an axis for each loop on which they depend: the index,
+/// and the values that are used, by index.
+fn table(reader: &Reader<'_>, leaves: &[Leaf]) -> Option<(Affine, BTreeMap<i64, Leaf>)> {
     let depth = reader.loops.len();
     let projected = |vector: &[i64], axes: &[usize]| -> Vec<i64> {
         axes.iter().map(|&axis| vector[axis]).collect()
@@ -312,28 +331,33 @@ fn table(reader: &Reader<'_>, leaves: &[Leaf]) -> Option<Operand> {
     for axis in 0..depth {
         let others: Vec<usize> = axes.iter().copied().filter(|&other| other != axis).collect();
         let mut known = HashMap::new();
-        let mut samples = reader.vectors.iter().zip(&bits);
-        if samples.all(|(vector, bits)| {
-            known.insert(projected(vector, &others), bits).is_none_or(|old| old == bits)
-        }) {
+        let is_same = |(vector, leaf): (&&[i64], &Leaf)| {
+            *known.entry(projected(vector, &others)).or_insert(*leaf) == *leaf
+        };
+        if reader.vectors.iter().zip(leaves).all(is_same) {
             axes = others;
         }
     }
     let extent = |axis: usize| reader.vectors.iter().map(|vector| vector[axis] + 1).max();
-    let mut factors = smallvec::SmallVec::from_elem(0, depth);
+    let mut index = Affine { constant: 0, factors: SmallVec::from_elem(0, depth) };
     let mut size = 1;
     for &axis in axes.iter().rev() {
-        factors[axis] = size;
+        index.factors[axis] = size;
         size = i64::checked_mul(size, extent(axis)?)?;
     }
-    let distinct: HashSet<Vec<i64>> =
-        reader.vectors.iter().map(|vector| projected(vector, &axes)).collect();
+    let table: BTreeMap<i64, Leaf> =
+        reader.vectors.iter().zip(leaves).map(|(vector, &leaf)| (index.at(vector), leaf)).collect();
     // Room for triangles in a square, but not for everything.
-    (size as usize <= 64 + 8 * distinct.len()).then_some(())?;
-    let index = Affine { constant: 0, factors };
-    let mut numbers = vec![bits[0]; size as usize];
-    for (vector, &bits) in reader.vectors.iter().zip(&bits) {
-        numbers[index.at(vector) as usize] = bits;
+    (size as usize <= 64 + 8 * table.len()).then_some((index, table))
+}
+
+/// The numbers of a table of constants, with some number where none is used.
+fn constants(table: &BTreeMap<i64, Leaf>) -> Option<Rc<[u64]>> {
+    let (&last, _) = table.last_key_value()?;
+    let mut numbers = vec![0; last as usize + 1];
+    for (&index, &leaf) in table {
+        let Leaf::Const(bits) = leaf else { return None };
+        numbers[index as usize] = bits;
     }
-    Some(Operand::Constant(numbers.into(), index))
+    Some(numbers.into())
 }

@@ -8,11 +8,15 @@
 //! m     0  0  1  0  1  2     mostly one more than before
 //!        |     |              pieces
 //! ```
+//!
+//! Single operands are peculiar at the ends of rows, too, those of a stencil for example. So that as
+//! many operands have to begin anew as are needed for pieces of regular lengths.
 
 use hashbrown::HashMap;
 
 use super::parse::{Key, Parse, Token};
 use super::recording::Recording;
+use crate::loops::reroll::are_regular;
 use crate::ssa::{Def, Node};
 
 /// The source of an operand, as far as iterations of a loop differ in it.
@@ -51,18 +55,23 @@ pub(super) fn split<'t>(
             Some(features)
         })
         .collect();
-    let mut begins = vec![false; times];
+    // The number of operands that begin anew with each iteration.
+    let mut votes = vec![0; times];
     for slot in 0..features[0].len() {
         let column: Vec<Feature> = features.iter().map(|features| features[slot]).collect();
-        mark_beginnings(&column, &mut begins);
+        beginnings(&column).for_each(|at| votes[at] += 1);
     }
-    let count = begins.iter().filter(|&&begins| begins).count();
-    if count == 0 || 2 * count > times {
-        return vec![whole];
-    }
-    let starts = begins.iter().enumerate().filter(|(_, begins)| **begins).map(|(at, _)| at);
-    let mut bounds: Vec<usize> = core::iter::once(0).chain(starts).collect();
-    bounds.push(times);
+    let most = votes.iter().copied().max().unwrap_or(0);
+    let bounds = |least: u32| -> Vec<usize> {
+        let starts = (1..times).filter(|&at| votes[at] >= least);
+        core::iter::once(0).chain(starts).chain([times]).collect()
+    };
+    let is_regular = |bounds: &Vec<usize>| {
+        let lengths: Vec<usize> = bounds.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        2 * lengths.len() <= times + 2 && are_regular(&lengths)
+    };
+    let found = (1..=most).map(bounds).find(is_regular);
+    let bounds = found.unwrap_or_else(|| vec![0, times]);
     bounds.windows(2).map(|bounds| &whole[bounds[0] * period..bounds[1] * period]).collect()
 }
 
@@ -99,14 +108,10 @@ fn feature(recording: &Recording<'_>, node: Node, first: u32, before: Option<u32
     }
 }
 
-/// Marks the iterations whose operand does not follow from the one before as in most iterations.
-fn mark_beginnings(column: &[Feature], begins: &mut [bool]) {
+/// The iterations whose operand does not follow from the one before as in most iterations.
+fn beginnings(column: &[Feature]) -> impl Iterator<Item = usize> {
     let carried = column.iter().filter(|&&feature| feature == Feature::Before).count();
-    if 2 * carried >= column.len() {
-        let others = column.iter().enumerate().skip(1);
-        others.for_each(|(at, feature)| begins[at] |= *feature != Feature::Before);
-        return;
-    }
+    let is_carried = 2 * carried >= column.len();
     // The change of the index, or `None` for another array.
     let change = |at: usize| match (column[at - 1], column[at]) {
         (Feature::Element { array, index }, Feature::Element { array: same, index: next }) => {
@@ -118,8 +123,11 @@ fn mark_beginnings(column: &[Feature], begins: &mut [bool]) {
     let mut counts: HashMap<i64, usize> = HashMap::new();
     changes().flatten().for_each(|by| *counts.entry(by).or_default() += 1);
     let most = counts.into_iter().max_by_key(|&(by, count)| (count, by));
-    if let Some((usual, _)) = most.filter(|&(_, count)| 2 * count >= changes().count()) {
-        let is_unusual = |at: usize| change(at).is_some_and(|by| by != Some(usual));
-        (1..column.len()).for_each(|at| begins[at] |= is_unusual(at));
-    }
+    let usual = most.filter(|&(_, count)| 2 * count >= changes().count()).map(|(by, _)| by);
+    let is_unusual = move |&at: &usize| match usual {
+        _ if is_carried => column[at] != Feature::Before,
+        Some(_) => change(at).is_some_and(|by| by != usual),
+        None => false,
+    };
+    (1..column.len()).filter(is_unusual)
 }
