@@ -228,7 +228,12 @@ impl Reverse<'_> {
         let (saved, back) = (saved?, after.len() as u32);
         let array = self.trajectory_adjoints(saved)?;
         let base = (self.last_iteration(region)? + 1 + self.order.lag[saved]).checked_sub(back)?;
-        Some(self.builder.element(AccessData { array, base, strides: Default::default() }))
+        Some(self.builder.element(AccessData {
+            array,
+            base,
+            strides: Default::default(),
+            changes: Default::default(),
+        }))
     }
 
     /// True if an entry φ starts from the adjoints of the trajectory of `saved`.
@@ -247,7 +252,12 @@ impl Reverse<'_> {
                 && let Some(base) = self.order.lag[saved].checked_sub(numbers.len() as u32)
             {
                 let strides = core::iter::once((copy, 1)).collect();
-                let begin = self.builder.element(AccessData { array, base, strides });
+                let begin = self.builder.element(AccessData {
+                    array,
+                    base,
+                    strides,
+                    changes: Default::default(),
+                });
                 self.adjoints.set(entries[numbers[0]].phi, begin);
             }
             for (place, &number) in numbers.iter().enumerate() {

@@ -34,7 +34,8 @@ impl Strips {
 }
 
 /// The strips of `region` for [`split`], if it is long enough, replays no other loop and uses no
-/// cells, and no access reads a trajectory of it, which has a single stride.
+/// cells, no access reads a trajectory of it, which has a single stride, and none has a
+/// stride that it changes.
 pub(super) fn strips(graph: &Graph, nest: &Nest, region: Region) -> Option<Strips> {
     let data = &graph.regions[region];
     let strips = Strips::of(data.cycle.as_ref()?.bound).filter(|_| data.replays.is_none())?;
@@ -42,11 +43,13 @@ pub(super) fn strips(graph: &Graph, nest: &Nest, region: Region) -> Option<Strip
         ArrayData::Saved(node) => nest.node_loop(*node) == Some(region),
         _ => false,
     });
+    let changes = graph.accesses.values().flat_map(|access| &access.changes);
+    let is_even = changes.into_iter().all(|change| change.0 != region);
     let mut strides = graph.accesses.values().flat_map(|access| &access.strides);
     let fits = |&(other, stride): &(Region, i32)| {
         other != region || i64::from(stride).abs() * i64::from(strips.length) <= i32::MAX.into()
     };
-    (!is_read && !graph.uses_cells(region) && strides.all(fits)).then_some(strips)
+    (!is_read && is_even && !graph.uses_cells(region) && strides.all(fits)).then_some(strips)
 }
 
 /// `graph` with `region`, a loop that has [`strips`], as a nest of two; returns it with the

@@ -122,7 +122,8 @@ impl Reverse<'_> {
     /// Adds `increment` to the sum that is the adjoint of `node`, if there is one.
     pub(super) fn add_to_sum(&mut self, node: Node, increment: Node) -> bool {
         let Some((array, base)) = self.place(node) else { return false };
-        let access = AccessData { array, base, strides: Default::default() };
+        let access =
+            AccessData { array, base, strides: Default::default(), changes: Default::default() };
         self.builder.accumulate(access, increment);
         true
     }
@@ -199,7 +200,12 @@ impl Reverse<'_> {
         let mut parts: Vec<(Node, AccessData)> = Vec::new();
         for &(array, ref slots) in &opened.sums {
             for (&slot, base) in slots.iter().zip(0..) {
-                let access = AccessData { array, base, strides: Default::default() };
+                let access = AccessData {
+                    array,
+                    base,
+                    strides: Default::default(),
+                    changes: Default::default(),
+                };
                 match slot {
                     Slot::Unused => {}
                     Slot::Adjoint(node) => {
@@ -258,7 +264,8 @@ impl Reverse<'_> {
         let Some((array, _)) = self.sums.trajectories[saved] else { return };
         self.sums.trajectories[saved] = Some((array, true));
         let base = at.saturating_add(self.order.lag[saved]);
-        let access = AccessData { array, base, strides: Default::default() };
+        let access =
+            AccessData { array, base, strides: Default::default(), changes: Default::default() };
         self.builder.accumulate(access, increment);
     }
 
@@ -275,8 +282,10 @@ impl Reverse<'_> {
             self.region_copy[region].map(|copy| (copy, stride.saturating_mul(scale)))
         };
         let strides = changing.filter_map(stride).collect();
+        let changes = data.changes.iter().filter_map(stride).collect();
         let base = u32::try_from(base).unwrap_or(0);
-        self.builder.accumulate(AccessData { array: map.sums, base, strides }, increment);
+        let access = AccessData { array: map.sums, base, strides, changes };
+        self.builder.accumulate(access, increment);
     }
 
     /// Sets the sums for the trajectories of `region` to zero.
@@ -309,8 +318,8 @@ impl Reverse<'_> {
         if self.primal.varied[node]
             && let Some(array) = self.sums.cells[data.array]
         {
-            let strides = self.copied_strides(data);
-            let adjoint = self.builder.element(AccessData { array, base: data.base, strides });
+            let access = data.with_loops(array, |region| self.region_copy[region]);
+            let adjoint = self.builder.element(access);
             self.add(node, adjoint);
         }
     }
@@ -319,7 +328,7 @@ impl Reverse<'_> {
     pub(super) fn copied_cell(&self, access: Access) -> Option<AccessData> {
         let data = &self.graph.accesses[access];
         let array = self.cells_copy[data.array]?;
-        Some(AccessData { array, base: data.base, strides: self.copied_strides(data) })
+        Some(data.with_loops(array, |region| self.region_copy[region]))
     }
 
     fn copied_strides(&self, data: &AccessData) -> SmallVec<[(Region, i32); 2]> {
@@ -342,7 +351,12 @@ impl Reverse<'_> {
             {
                 let (base, strides) =
                     (self.order.lag[saved], core::iter::once((copy, 1)).collect());
-                let adjoint = self.builder.element(AccessData { array, base, strides });
+                let adjoint = self.builder.element(AccessData {
+                    array,
+                    base,
+                    strides,
+                    changes: Default::default(),
+                });
                 self.adjoints.set(saved, adjoint);
             }
         }
@@ -352,13 +366,15 @@ impl Reverse<'_> {
     pub(super) fn copy_element(&mut self, access: Access) -> Node {
         let graph = self.graph;
         let data = &graph.accesses[access];
-        let strides = self.copied_strides(data);
         let copy = match &graph.arrays[data.array] {
             &ArrayData::Saved(saved) => {
                 let region = self.primal.nest.node_loop(saved).and_then(|r| self.region_copy[r]);
                 let saved = self.copied(saved);
                 return match region {
-                    Some(region) => self.builder.saved(region, saved, data.base, &strides),
+                    Some(region) => {
+                        let strides = self.copied_strides(data);
+                        self.builder.saved(region, saved, data.base, &strides)
+                    }
                     None => saved,
                 };
             }
@@ -374,7 +390,7 @@ impl Reverse<'_> {
             other => other.clone(),
         };
         let array = self.builder.array(copy);
-        self.builder.element(AccessData { array, base: data.base, strides })
+        self.builder.element(data.with_loops(array, |region| self.region_copy[region]))
     }
 }
 

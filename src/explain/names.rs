@@ -284,6 +284,12 @@ fn index(access: &AccessData, first: usize, counters: &PrimaryMap<Region, String
         let factor = if stride.abs() == 1 { String::new() } else { stride.abs().to_string() };
         text.push_str(&format!("{sign}{factor}{}", counters[region]));
     }
+    for &(region, change) in &access.changes {
+        let sign = if change < 0 { '−' } else { '+' };
+        let factor = if change.abs() == 1 { String::new() } else { change.abs().to_string() };
+        let counter = &counters[region];
+        text.push_str(&format!("{sign}{factor}{counter}({counter}−1)/2"));
+    }
     let base = first + access.base as usize;
     match text.strip_prefix('+') {
         Some(text) if base == 0 => text.to_owned(),

@@ -20,14 +20,19 @@ use crate::ssa::{Access, Node, Region};
 /// The largest number of pointers that are reused: fewer than there are registers for them.
 const MAX_POINTERS: usize = 4;
 
-/// An address: the index in a buffer is `first` plus the sum of iteration number times stride.
+/// An address: the index in a buffer is `first` plus the sum of iteration number times stride, and
+/// of the parts of changing strides.
 struct Address {
     buffer: Value,
     first: u32,
     strides: Strides,
 }
 
-type Strides = SmallVec<[(Region, i64); 2]>;
+#[derive(Clone, PartialEq, Default)]
+struct Strides {
+    strides: SmallVec<[(Region, i64); 2]>,
+    changes: SmallVec<[(Region, i64); 1]>,
+}
 
 /// The iteration numbers of a function: variables, so that they are in registers.
 pub(super) struct Counters {
@@ -212,13 +217,14 @@ impl Lowering<'_, '_> {
     fn trajectory_address(&self, trajectory: &Trajectory) -> Address {
         let strides =
             trajectory.strides.iter().map(|&(region, stride)| (region, i64::from(stride)));
-        Address { buffer: self.scratch(), first: trajectory.first, strides: strides.collect() }
+        let strides = Strides { strides: strides.collect(), ..Strides::default() };
+        Address { buffer: self.scratch(), first: trajectory.first, strides }
     }
 
     fn of_access(&self, access: Access) -> Address {
         let data = &self.graph.accesses[access];
         let [active, inactive, constants, scratch, outputs] = self.buffers;
-        let mut strides = SmallVec::new();
+        let mut strides: SmallVec<[(Region, i64); 2]> = SmallVec::new();
         let (buffer, start, step) = match self.layout.arrays[data.array] {
             ArraySource::Constants(first) => (constants, first, 1),
             ArraySource::Scratch(first) => (scratch, first, 1),
@@ -241,6 +247,8 @@ impl Lowering<'_, '_> {
         };
         let first = i64::from(start) + step * i64::from(data.base);
         strides.extend(data.strides.iter().map(|&(r, stride)| (r, i64::from(stride) * step)));
+        let changes = data.changes.iter().map(|&(r, change)| (r, i64::from(change) * step));
+        let strides = Strides { strides, changes: changes.collect() };
         Address { buffer, first: first as u32, strides }
     }
 
@@ -265,7 +273,7 @@ impl Lowering<'_, '_> {
     /// The address as a pointer and an offset in bytes.
     fn pointer(&mut self, address: Address) -> (Value, i32) {
         let Address { buffer, first, strides } = address;
-        if strides.is_empty() {
+        if strides == Strides::default() {
             return (buffer, self.offset(first));
         }
         if let Some(pointer) = self.pointers.get(buffer, &strides) {
@@ -273,12 +281,21 @@ impl Lowering<'_, '_> {
         }
         let mut pointer = buffer;
         let (shift, bytes) = (self.entry_shift(), i64::from(self.entry_bytes()));
-        for &(region, stride) in &strides {
+        for &(region, stride) in &strides.strides {
             let number = self.counter(region);
             let distance = match stride {
                 1 => self.builder.ins().ishl_imm_u(number, shift),
                 _ => self.builder.ins().imul_imm_s(number, stride * bytes),
             };
+            pointer = self.builder.ins().iadd(pointer, distance);
+        }
+        for &(region, change) in &strides.changes {
+            let number = self.counter(region);
+            let before = self.builder.ins().iadd_imm_s(number, -1);
+            let product = self.builder.ins().imul(number, before);
+            // Even, and at most zero for the first iteration.
+            let pairs = self.builder.ins().sshr_imm_u(product, 1);
+            let distance = self.builder.ins().imul_imm_s(pairs, change * bytes);
             pointer = self.builder.ins().iadd(pointer, distance);
         }
         if self.pointers.0.len() >= MAX_POINTERS {

@@ -14,7 +14,7 @@ pub(super) fn operands(graph: &Graph, node: Node) -> &[Node] {
         | ArrayData::Sums(_)
         | ArrayData::Outputs { .. }
         | ArrayData::Cells(_) => &[],
-        ArrayData::Nodes(nodes) if access.strides.is_empty() => {
+        ArrayData::Nodes(nodes) if access.is_fixed() => {
             let index = access.base as usize;
             nodes.get(index..=index).unwrap_or(&[])
         }
@@ -47,9 +47,7 @@ pub(super) fn known_element(graph: &Graph, node: Node) -> Option<Node> {
     let Def::Element(access) = graph.nodes[node].def else { return None };
     let access = &graph.accesses[access];
     match &graph.arrays[access.array] {
-        ArrayData::Nodes(nodes) if access.strides.is_empty() => {
-            nodes.get(access.base as usize).copied()
-        }
+        ArrayData::Nodes(nodes) if access.is_fixed() => nodes.get(access.base as usize).copied(),
         _ => None,
     }
 }
@@ -57,7 +55,7 @@ pub(super) fn known_element(graph: &Graph, node: Node) -> Option<Node> {
 /// True if the nodes of the array must be copied to memory for this access.
 pub(super) fn is_copied(graph: &Graph, access: &AccessData) -> bool {
     let ArrayData::Nodes(nodes) = &graph.arrays[access.array] else { return false };
-    !access.strides.is_empty() && inputs_in_progression(graph, nodes).is_none()
+    !access.is_fixed() && inputs_in_progression(graph, nodes).is_none()
 }
 
 /// Calls `visit` with each use of a node and its block; first values of a loop are used in its

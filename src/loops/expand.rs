@@ -319,16 +319,19 @@ impl Expand<'_> {
         let old = self.old;
         let data = &old.accesses[access];
         let mut base = i64::from(data.base);
-        let mut strides: SmallVec<[(Region, i32); 2]> = SmallVec::new();
-        for &(region, stride) in &data.strides {
-            match (self.counters[region], self.regions[region]) {
-                (Some(_), _) => base += i64::from(stride) * i64::from(self.current(region)),
-                (None, Some(copy)) => strides.push((copy, stride)),
-                (None, None) => {}
-            }
+        let mut unrolled: SmallVec<[Region; 2]> =
+            data.loops().filter(|&region| self.counters[region].is_some()).collect();
+        unrolled.sort_unstable();
+        unrolled.dedup();
+        for region in unrolled {
+            base += data.part(region, self.current(region));
         }
+        let array = self.copied_array(data.array);
+        let kept =
+            |region: Region| self.regions[region].filter(|_| self.counters[region].is_none());
+        let copied = data.with_loops(array, kept);
         let at = usize::try_from(base).unwrap_or(0);
-        if strides.is_empty() {
+        if copied.is_fixed() {
             let only = match &old.arrays[data.array] {
                 ArrayData::Constants(numbers) => {
                     numbers.get(at).map(|&bits| self.new.intern_const(bits))
@@ -344,8 +347,7 @@ impl Expand<'_> {
                 return only;
             }
         }
-        let array = self.copied_array(data.array);
-        let data = AccessData { array, base: u32::try_from(base).unwrap_or(0), strides };
+        let data = AccessData { base: u32::try_from(base).unwrap_or(0), ..copied };
         let access = self.new.intern_access(data);
         self.new.push_element(to, access, place)
     }

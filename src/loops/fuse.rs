@@ -158,7 +158,7 @@ impl IterationRead<'_> {
 
     /// The access that `access`, in the loop, is in the iteration that is read.
     fn element(&self, access: &AccessData) -> Option<AccessData> {
-        if self.graph.arrays[access.array].is_written() {
+        if self.graph.arrays[access.array].is_written() || !access.changes.is_empty() {
             return None;
         }
         // Saved values of an inner loop are of the current iteration only.

@@ -167,7 +167,7 @@ impl<'a> Hoister<'a> {
                 .map(|around| self.graph.regions[around].replays.unwrap_or(around))
                 .any(|around| around == of)
         };
-        is_data && data.strides.iter().all(|&(of, _)| of != counted && is_around(of))
+        is_data && data.loops().all(|of| of != counted && is_around(of))
     }
 
     /// Selects the moves that pay off, with the operands that they need, and the guards.

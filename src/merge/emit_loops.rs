@@ -127,7 +127,8 @@ impl Emitter<'_> {
                     Operand::Node(node) => node,
                     Operand::Element(array, base, stride) => {
                         let strides = SmallVec::from_slice(&[(region, stride)]);
-                        let access = AccessData { array, base, strides };
+                        let access =
+                            AccessData { array, base, strides, changes: Default::default() };
                         let access = self.graph.intern_access(access);
                         self.graph.push_element(body, access, Some(place))
                     }
@@ -233,7 +234,12 @@ impl Emitter<'_> {
         }
         let (node, place) = (made.nodes[step], self.graph.nodes[made.nodes[step]].place);
         let array = self.graph.intern_array(ArrayData::Saved(node));
-        let data = AccessData { array, base: iteration as u32, strides: SmallVec::new() };
+        let data = AccessData {
+            array,
+            base: iteration as u32,
+            strides: SmallVec::new(),
+            changes: Default::default(),
+        };
         let access = self.graph.intern_access(data);
         let element = self.graph.push_element(block, access, place);
         self.loops.elements.insert((block, value), element);

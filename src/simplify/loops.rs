@@ -72,12 +72,12 @@ impl Loops {
                     graph.arrays[data.array],
                     ArrayData::Constants(_) | ArrayData::Inputs { .. }
                 );
-                let changes = |&(region, _): &(Region, i32)| match self.encloses(region, here) {
+                let changes = |region: Region| match self.encloses(region, here) {
                     true => bit(self.depths[region]),
                     false => ALL,
                 };
                 match is_constant {
-                    true => data.strides.iter().fold(0, |all, stride| all | changes(stride)),
+                    true => data.loops().fold(0, |all, region| all | changes(region)),
                     false => ALL,
                 }
             }

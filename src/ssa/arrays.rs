@@ -149,7 +149,8 @@ impl ArrayData {
 }
 
 /// The index of an access: `base` plus, for each stride, the stride times the current iteration
-/// number of its loop.
+/// number of its loop. Strides may change: with `k` the iteration number, a change adds
+/// `change · k (k − 1) / 2`, as in the rows of a packed triangle.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AccessData {
     /// The array.
@@ -159,6 +160,52 @@ pub struct AccessData {
     /// The strides: loops around the access, or replayed by those, with the change of the index
     /// from one iteration to the next.
     pub strides: SmallVec<[(Region, i32); 2]>,
+    /// Loops as for strides, with the change of the stride from one iteration to the next.
+    pub changes: SmallVec<[(Region, i32); 1]>,
+}
+
+impl AccessData {
+    /// Tests whether the index is the same in all iterations.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::internals::ssa::{AccessData, ArrayData, Graph};
+    ///
+    /// let mut graph = Graph::new(1, 0);
+    /// let array = graph.arrays.push(ArrayData::Cells(3));
+    /// let (strides, changes) = Default::default();
+    /// assert!(AccessData { array, base: 2, strides, changes }.is_fixed());
+    /// ```
+    pub fn is_fixed(&self) -> bool {
+        self.strides.is_empty() && self.changes.is_empty()
+    }
+
+    /// The loops whose iteration numbers it uses, some of them twice.
+    pub(crate) fn loops(&self) -> impl Iterator<Item = Region> {
+        self.strides.iter().chain(&self.changes).map(|&(region, _)| region)
+    }
+
+    /// The same index with other loops, those for which there are any.
+    pub(crate) fn with_loops(&self, array: Array, copy: impl Fn(Region) -> Option<Region>) -> Self {
+        let copied = |&(region, by): &(Region, i32)| Some((copy(region)?, by));
+        AccessData {
+            array,
+            base: self.base,
+            strides: self.strides.iter().filter_map(copied).collect(),
+            changes: self.changes.iter().filter_map(copied).collect(),
+        }
+    }
+
+    /// The part of the index that the iteration number `number` of `region` gives.
+    pub(crate) fn part(&self, region: Region, number: u32) -> i64 {
+        let of = |parts: &[(Region, i32)]| {
+            let own = parts.iter().find(|&&(other, _)| other == region);
+            own.map_or(0, |&(_, by)| i64::from(by))
+        };
+        let number = i64::from(number);
+        of(&self.strides) * number + of(&self.changes) * (number * (number - 1) / 2)
+    }
 }
 
 impl Graph {
@@ -230,7 +277,7 @@ impl Graph {
     /// let root = graph.root();
     /// let numbers = [1.5f64, 2.5].map(f64::to_bits).into_iter().collect();
     /// let array = graph.arrays.push(ArrayData::Constants(numbers));
-    /// let data = AccessData { array, base: 1, strides: Default::default() };
+    /// let data = AccessData { array, base: 1, strides: Default::default(), changes: Default::default() };
     /// let access = graph.accesses.push(data);
     /// let element = graph.push_element(root, access, None);
     /// graph.blocks[root].end = End::Return([element].into_iter().collect());
@@ -332,7 +379,13 @@ impl Graph {
         let data = &self.accesses[access];
         let steps =
             |&(region, stride): &(Region, i32)| i64::from(stride) * i64::from(iteration(region));
-        let index = i64::from(data.base) + data.strides.iter().map(steps).sum::<i64>();
+        let changes = |&(region, change): &(Region, i32)| {
+            let number = i64::from(iteration(region));
+            i64::from(change) * (number * (number - 1) / 2)
+        };
+        let index = i64::from(data.base)
+            + data.strides.iter().map(steps).sum::<i64>()
+            + data.changes.iter().map(changes).sum::<i64>();
         usize::try_from(index).unwrap_or(0)
     }
 }

@@ -45,7 +45,7 @@ impl Builder {
     /// let numbers = [1.0f64, 2.0, 5.0].map(f64::to_bits).into_iter().collect();
     /// let array = builder.array(ArrayData::Constants(numbers));
     /// let (region, entries) = builder.begin_loop(3, &[zero], None);
-    /// let access = AccessData { array, base: 0, strides: [(region, 1)].into_iter().collect() };
+    /// let access = AccessData { array, base: 0, strides: [(region, 1)].into_iter().collect(), changes: Default::default() };
     /// let factor = builder.element(access);
     /// let term = builder.apply(Op::Mul, &[factor, x]);
     /// let sum = builder.apply(Op::Add, &[entries[0], term]);
@@ -170,7 +170,12 @@ impl Builder {
             _ if self.loops.nodes[node] != Some(region) => node,
             _ => {
                 let array = self.array(ArrayData::Saved(node));
-                self.element(AccessData { array, base, strides: strides.iter().copied().collect() })
+                self.element(AccessData {
+                    array,
+                    base,
+                    strides: strides.iter().copied().collect(),
+                    changes: Default::default(),
+                })
             }
         }
     }
@@ -185,7 +190,7 @@ impl Builder {
     /// let mut builder = Builder::new(1, 0, Folding::Exact);
     /// let x = builder.input(0);
     /// let array = builder.array(ArrayData::Sums(vec![Some(x), None]));
-    /// let first = AccessData { array, base: 0, strides: Default::default() };
+    /// let first = AccessData { array, base: 0, strides: Default::default(), changes: Default::default() };
     /// builder.fill(array);
     /// builder.accumulate(first.clone(), x);
     /// builder.accumulate(first.clone(), x);
@@ -219,7 +224,7 @@ impl Builder {
     /// let mut builder = Builder::new(1, 0, Folding::Exact);
     /// let x = builder.input(0);
     /// let array = builder.array(ArrayData::Cells(1));
-    /// let cell = AccessData { array, base: 0, strides: Default::default() };
+    /// let cell = AccessData { array, base: 0, strides: Default::default(), changes: Default::default() };
     /// builder.fill(array);
     /// builder.store(cell.clone(), x);
     /// let element = builder.element(cell);
@@ -235,7 +240,7 @@ impl Builder {
     /// The only value of the element at `access`, if it has only one.
     fn only_value(&mut self, access: &AccessData) -> Option<Node> {
         let data = &self.graph.arrays[access.array];
-        let is_fixed = self.normalized(access.clone()).strides.is_empty();
+        let is_fixed = self.normalized(access.clone()).is_fixed();
         let base = access.base as usize;
         match data {
             ArrayData::Constants(numbers) => {
@@ -277,8 +282,11 @@ impl Builder {
     /// The normal form of an access: equal indices have equal accesses.
     fn normalized(&self, mut access: AccessData) -> AccessData {
         let bound = |region: Region| self.graph.regions[region].cycle.as_ref().map(|c| c.bound);
-        access.strides.retain(|&mut (region, stride)| stride != 0 && bound(region) != Some(1));
+        let changes = |&mut (region, by): &mut (Region, i32)| by != 0 && bound(region) != Some(1);
+        access.strides.retain(changes);
         access.strides.sort_unstable();
+        access.changes.retain(changes);
+        access.changes.sort_unstable();
         access
     }
 

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::arrays::{Access, AccessData, Array, Entry, Loop};
+use super::arrays::{Access, Array, Entry, Loop};
 use super::graph::{CallData, Def, End, Graph, Item, Node, NodeData, Region};
 
 /// The clones of nodes, regions and arrays. All others stand for themselves.
@@ -121,11 +121,10 @@ impl Copies {
     }
 
     fn access(&mut self, graph: &mut Graph, access: Access) -> Access {
-        let AccessData { array, base, strides } = graph.accesses[access].clone();
-        let region = |(region, stride)| (*self.regions.get(&region).unwrap_or(&region), stride);
-        let strides = strides.into_iter().map(region).collect();
-        let array = self.array(graph, array);
-        graph.accesses.push(AccessData { array, base, strides })
+        let array = self.array(graph, graph.accesses[access].array);
+        let copy = |region| Some(*self.regions.get(&region).unwrap_or(&region));
+        let copied = graph.accesses[access].with_loops(array, copy);
+        graph.accesses.push(copied)
     }
 
     fn array(&mut self, graph: &mut Graph, array: Array) -> Array {

@@ -278,7 +278,7 @@ impl Graph {
     /// // The last of a million inputs.
     /// let mut graph = Graph::without_nodes(1_000_000, 0);
     /// let array = graph.arrays.push(ArrayData::Inputs { first: 0, count: 1_000_000 });
-    /// let data = AccessData { array, base: 999_999, strides: Default::default() };
+    /// let data = AccessData { array, base: 999_999, strides: Default::default(), changes: Default::default() };
     /// let access = graph.accesses.push(data);
     /// let root = graph.root();
     /// let last = graph.push_element(root, access, None);

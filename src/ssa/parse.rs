@@ -431,14 +431,18 @@ fn array_data(kind: &str, rest: &[&str]) -> Result<ArrayData, String> {
     })
 }
 
-fn access_data(of: &str, base: &str, strides: &[&str]) -> Result<AccessData, String> {
-    let stride = |word: &&str| {
+fn access_data(of: &str, base: &str, words: &[&str]) -> Result<AccessData, String> {
+    let (mut strides, mut changes) = (SmallVec::new(), SmallVec::new());
+    for word in words {
+        if let Some((name, change)) = word.split_once("**") {
+            changes.push((region(name)?, integer(change)?));
+            continue;
+        }
         let parts = word.split_once('*');
         let (name, stride) = parts.ok_or_else(|| format!("expected `r0*1`, found `{word}`"))?;
-        Ok::<_, String>((region(name)?, integer(stride)?))
-    };
-    let strides = strides.iter().map(stride).collect::<Result<_, _>>()?;
-    Ok(AccessData { array: array(of)?, base: integer(base)?, strides })
+        strides.push((region(name)?, integer(stride)?));
+    }
+    Ok(AccessData { array: array(of)?, base: integer(base)?, strides, changes })
 }
 
 fn integer<T: core::str::FromStr>(word: &str) -> Result<T, String> {

@@ -181,7 +181,11 @@ pub(crate) fn array_line(graph: &Graph, array: Array) -> String {
 pub(crate) fn access_line(graph: &Graph, access: Access) -> String {
     let data = &graph.accesses[access];
     let line = format!("{access} = {} base {}", data.array, data.base);
-    data.strides.iter().fold(line, |line, (region, stride)| format!("{line} {region}*{stride}"))
+    let line = data
+        .strides
+        .iter()
+        .fold(line, |line, (region, stride)| format!("{line} {region}*{stride}"));
+    data.changes.iter().fold(line, |line, (region, change)| format!("{line} {region}**{change}"))
 }
 
 fn place_suffix(graph: &Graph, place: Option<PlaceId>) -> String {

@@ -61,7 +61,7 @@ impl Rebuild<'_> {
 
     fn access_of(&mut self, data: &AccessData) -> AccessData {
         let array = self.array(data.array);
-        AccessData { array, base: data.base, strides: self.strides(data) }
+        data.with_loops(array, |region| self.regions[region])
     }
 
     /// The index of `data` as a node.

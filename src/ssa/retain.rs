@@ -164,9 +164,7 @@ impl Retain<'_> {
 
     fn access(&self, access: Access) -> AccessData {
         let data = &self.graph.accesses[access];
-        let strides = data.strides.iter().map(|&(region, stride)| (self.regions[region], stride));
-        let array = self.arrays[data.array];
-        AccessData { array, base: data.base, strides: strides.collect() }
+        data.with_loops(self.arrays[data.array], |region| Some(self.regions[region]))
     }
 
     fn block(&self, block: Block) -> BlockData {

@@ -43,7 +43,8 @@ fn looped(count: u32, step: Step) -> Graph {
     let (region, entries) = builder.begin_loop(count, &[first], None);
     let number = builder.iteration(region);
     let strides = [(region, 1)].into_iter().collect();
-    let element = builder.element(AccessData { array, base: 0, strides });
+    let element =
+        builder.element(AccessData { array, base: 0, strides, changes: Default::default() });
     let next = step(&mut builder, entries[0], number, element);
     let last = builder.constant(f64::from(count - 1));
     let again = builder.apply(Op::Lt, &[number, last]);

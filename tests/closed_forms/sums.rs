@@ -301,7 +301,12 @@ fn random_sum(random: &mut Random, count: u32) -> Graph {
     let mut nodes = vec![v, w, builder.iteration(region)];
     for base in 0..3 {
         let strides = [(region, 3)].into_iter().collect();
-        nodes.push(builder.element(AccessData { array, base, strides }));
+        nodes.push(builder.element(AccessData {
+            array,
+            base,
+            strides,
+            changes: Default::default(),
+        }));
     }
     for _ in 0..6 {
         let (a, b) = (random.pick(&nodes), random.pick(&nodes));
@@ -361,7 +366,7 @@ fn a_line_through_a_million_points_is_a_polynomial() {
     let (region, entries) = builder.begin_loop(count, &[zero], None);
     let element = |builder: &mut Builder, base: u32| {
         let strides = [(region, 2)].into_iter().collect();
-        builder.element(AccessData { array, base, strides })
+        builder.element(AccessData { array, base, strides, changes: Default::default() })
     };
     let (x, y) = (element(&mut builder, 0), element(&mut builder, 1));
     let line = builder.apply(Op::Mul, &[slope, x]);

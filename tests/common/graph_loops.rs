@@ -253,7 +253,12 @@ impl Generator<'_> {
         // Only iterations that have run.
         let is_replayed = self.loops.counted.contains(&region) && self.random.chance(0.8);
         let strides = is_replayed.then_some((region, 1)).into_iter().collect();
-        Some(self.graph.accesses.push(AccessData { array, base: 0, strides }))
+        Some(self.graph.accesses.push(AccessData {
+            array,
+            base: 0,
+            strides,
+            changes: Default::default(),
+        }))
     }
 
     /// A random access to `array`, which has `len` elements.
@@ -266,7 +271,7 @@ impl Generator<'_> {
             }
         }
         let base = least + self.random.below(len - span) as u32;
-        self.graph.accesses.push(AccessData { array, base, strides })
+        self.graph.accesses.push(AccessData { array, base, strides, changes: Default::default() })
     }
 
     /// Adds a stride by `region` if the index stays in range.

@@ -31,7 +31,12 @@ fn times(
 }
 
 fn at(array: Array, region: Region) -> AccessData {
-    AccessData { array, base: 0, strides: [(region, 1)].into_iter().collect() }
+    AccessData {
+        array,
+        base: 0,
+        strides: [(region, 1)].into_iter().collect(),
+        changes: Default::default(),
+    }
 }
 
 /// Three active inputs, and an inactive one for the number of iterations.

@@ -35,7 +35,12 @@ fn times(
 }
 
 fn at(array: Array, base: u32, strides: &[(Region, i32)]) -> AccessData {
-    AccessData { array, base, strides: strides.iter().copied().collect() }
+    AccessData {
+        array,
+        base,
+        strides: strides.iter().copied().collect(),
+        changes: Default::default(),
+    }
 }
 
 /// The array of some inputs.

@@ -209,7 +209,12 @@ impl Generator<'_> {
         }
         let base = (least + self.random.below(len - span)) as u32;
         let array = self.graph.arrays.push(array);
-        Some(AccessData { array, base, strides: strides.into_iter().collect() })
+        Some(AccessData {
+            array,
+            base,
+            strides: strides.into_iter().collect(),
+            changes: Default::default(),
+        })
     }
 
     fn region(&mut self, block: Block, depth: usize) {

@@ -397,7 +397,8 @@ fn borderline_graphs_are_valid() {
         // A positive and a negative stride over the whole array.
         |g| {
             let strides = [(region(0), -1)].into_iter().collect();
-            g.accesses[access(1)] = AccessData { array: array(1), base: 2, strides };
+            g.accesses[access(1)] =
+                AccessData { array: array(1), base: 2, strides, changes: Default::default() };
         },
         // Saved values of an entry φ, and of the φ of an inner loop.
         |g| saved(g, 3),

@@ -137,7 +137,7 @@ const PROGRAMS: [(&str, Program); 7] = [
 ];
 
 /// The recorded graph of `f`; with `compact` with the loops that the tracer has found.
-fn recorded(inputs: usize, compact: bool, f: impl Fn(&[Var]) -> Var) -> Graph {
+pub(super) fn recorded(inputs: usize, compact: bool, f: impl Fn(&[Var]) -> Var) -> Graph {
     let x: Vec<f64> = (0..inputs).map(|i| 0.3 + (i as f64 * 0.7).sin() * 0.2).collect();
     let (mut tracer, mut traces) = (Tracer::default(), MergedTraces::new(inputs, 0));
     let inputs = Inputs { active: &x, inactive: &[] };
@@ -172,7 +172,7 @@ fn assert_close(name: &str, expected: &[f64], found: &[f64]) {
 
 /// Compares `stored` with `graph` at random points: values, gradients, products of the Hessian with
 /// a direction, each by the interpreter and by native code.
-fn compare(name: &str, graph: &Graph, stored: &Graph) {
+pub(super) fn compare(name: &str, graph: &Graph, stored: &Graph) {
     let gradient = |graph: &Graph| {
         let gradient = reverse(graph, Wanted::GradientAndValue, Folding::Real);
         verify(&gradient).unwrap_or_else(|error| panic!("{name}: {error}\n{gradient}"));
@@ -217,7 +217,7 @@ fn carried_arrays_have_the_same_derivatives() {
 }
 
 /// The number of nodes of `graph` other than inputs.
-fn size(graph: &Graph) -> usize {
+pub(super) fn size(graph: &Graph) -> usize {
     graph.nodes.values().filter(|data| !matches!(data.def, Def::Input(_))).count()
 }
 

@@ -9,6 +9,7 @@ mod carried_arrays;
 mod counted;
 mod exact_loops;
 mod hoisted;
+mod nests;
 mod reroll;
 mod reroll_random;
 mod triangles;

@@ -81,7 +81,7 @@ impl Maker<'_> {
             strides.push((region, if backwards { -1 } else { 1 }));
             base = if backwards { bound - 1 } else { 0 };
         }
-        self.graph.accesses.push(AccessData { array, base, strides })
+        self.graph.accesses.push(AccessData { array, base, strides, changes: Default::default() })
     }
 
     fn element(&mut self, block: Block, array: Array, len: u32, nodes: &mut Vec<Node>) {

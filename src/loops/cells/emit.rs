@@ -53,13 +53,21 @@ impl Emitter<'_> {
             let by = (inner, i32::try_from(run.by).ok()?);
             let strides = row.into_iter().chain([by]).collect();
             let base = at(run.later, run.column)?;
-            let store = self.store(AccessData { array: cells, base, strides }, run.node);
+            let store = self.store(
+                AccessData { array: cells, base, strides, changes: Default::default() },
+                run.node,
+            );
             let body = self.graph.regions[inner].root;
             self.editor.blocks[body].items.push(store);
         }
         for &Single { node, column, kind } in &matrix.stores {
             let base = at(u32::from(kind == Kind::Next), column)?;
-            let access = AccessData { array: cells, base, strides: row.into_iter().collect() };
+            let access = AccessData {
+                array: cells,
+                base,
+                strides: row.into_iter().collect(),
+                changes: Default::default(),
+            };
             let store = self.store(access, node);
             match kind {
                 Kind::Each => self.insert_after(node, store)?,
@@ -68,7 +76,12 @@ impl Emitter<'_> {
                     self.editor.blocks[self.block].items.insert(0, store);
                     if !matrix.finals.is_empty() {
                         let base = at(matrix.rows - 1, column)?;
-                        let last = AccessData { array: cells, base, strides: SmallVec::new() };
+                        let last = AccessData {
+                            array: cells,
+                            base,
+                            strides: SmallVec::new(),
+                            changes: Default::default(),
+                        };
                         let store = self.store(last, node);
                         self.insert_before(store)?;
                     }
@@ -85,7 +98,12 @@ impl Emitter<'_> {
                 continue;
             }
             let base = at(0, column)?;
-            let access = AccessData { array: cells, base, strides: row.into_iter().collect() };
+            let access = AccessData {
+                array: cells,
+                base,
+                strides: row.into_iter().collect(),
+                changes: Default::default(),
+            };
             let access = self.editor.accesses.push(access);
             self.editor.nodes[phi].def = Def::Element(access);
             elements.push(Item::Node(phi));
@@ -139,7 +157,12 @@ impl Emitter<'_> {
             let base = u32::try_from(column - matrix.low).ok()?;
             if count < LEAST_COLUMNS {
                 for (&first, base) in firsts.iter().zip(base..) {
-                    let access = AccessData { array: cells, base, strides: SmallVec::new() };
+                    let access = AccessData {
+                        array: cells,
+                        base,
+                        strides: SmallVec::new(),
+                        changes: Default::default(),
+                    };
                     let store = self.store(access, first);
                     self.insert_before(store)?;
                 }
@@ -164,10 +187,12 @@ impl Emitter<'_> {
         let (array, from) = consecutive_inputs(self.graph, &firsts)
             .unwrap_or_else(|| (ArrayData::Nodes(firsts), 0));
         let array = editor.arrays.push(array);
-        let from = AccessData { array, base: from, strides: strides.clone() };
+        let from =
+            AccessData { array, base: from, strides: strides.clone(), changes: Default::default() };
         let from = editor.accesses.push(from);
         let first = editor.push_element(root, from, place);
-        let store = self.store(AccessData { array: cells, base, strides }, first);
+        let store = self
+            .store(AccessData { array: cells, base, strides, changes: Default::default() }, first);
         let editor = &mut self.editor;
         editor.blocks[root].items.push(store);
         let last = editor.push_const(f64::from(bound - 1).to_bits());
@@ -195,8 +220,12 @@ impl Emitter<'_> {
                 *stride = stride.checked_mul(scale)?;
             }
             strides.extend(self.row(matrix).filter(|_| is_inside));
-            let access: Access =
-                self.editor.accesses.push(AccessData { array: cells, base, strides });
+            let access: Access = self.editor.accesses.push(AccessData {
+                array: cells,
+                base,
+                strides,
+                changes: Default::default(),
+            });
             self.editor.nodes[node].def = Def::Element(access);
         }
         Some(())

@@ -290,7 +290,17 @@ impl Emitter<'_> {
             &Operand::Variable(number) => {
                 return self.value(number, self.variables.before(number, parent, position));
             }
-            Operand::Input(index) => self.inputs(index),
+            Operand::Input(number, changes) => {
+                let (array, index) = self.inputs(number);
+                let mut access = self.access(array, &index, loops)?;
+                for (&number, &by) in loops.iter().zip(changes) {
+                    if by != 0 {
+                        access.changes.push((self.regions[number]?, i32::try_from(by).ok()?));
+                    }
+                }
+                let access = self.graph.intern_access(access);
+                return Some(self.graph.push_element(block, access, place));
+            }
             Operand::Constant(numbers, index) => {
                 let table = ArrayData::Constants(numbers.iter().copied().collect());
                 (self.graph.intern_array(table), index.clone())
@@ -324,7 +334,12 @@ impl Emitter<'_> {
                 strides.push((self.regions[number]?, i32::try_from(by).ok()?));
             }
         }
-        Some(AccessData { array, base: u32::try_from(index.constant).ok()?, strides })
+        Some(AccessData {
+            array,
+            base: u32::try_from(index.constant).ok()?,
+            strides,
+            changes: Default::default(),
+        })
     }
 
     fn leaf(&mut self, leaf: Leaf) -> Node {
@@ -381,7 +396,12 @@ impl Emitter<'_> {
         let body = self.graph.regions[region].root;
         let along = |array, base: i64, by: i64| {
             let strides = [(region, i32::try_from(by).ok()?)].into_iter().collect();
-            Some(AccessData { array, base: u32::try_from(base).ok()?, strides })
+            Some(AccessData {
+                array,
+                base: u32::try_from(base).ok()?,
+                strides,
+                changes: Default::default(),
+            })
         };
         let node = match first {
             Leaf::Input(number) if step != 0 => {

@@ -30,8 +30,8 @@ pub(super) enum Source {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Operand {
     Leaf(Leaf),
-    /// An input, by its number.
-    Input(Affine),
+    /// An input, by its number, with the changes of its factors from one iteration to the next.
+    Input(Affine, SmallVec<[i64; 4]>),
     /// An element of a table of constants.
     Constant(Rc<[u64]>, Affine),
     /// The latest value of this variable.
@@ -180,7 +180,8 @@ impl<'a> Search<'a, '_> {
         }
     }
 
-    /// The operand, if `leaves` are inputs of one kind whose numbers are affine.
+    /// The operand, if `leaves` are inputs of one kind whose numbers are affine, or those of a packed
+    /// triangle.
     fn inputs(&self, reader: &Reader<'_>, leaves: &[Leaf]) -> Option<Operand> {
         let active = self.recording.graph.active;
         let number = |leaf: &Leaf| match *leaf {
@@ -190,9 +191,24 @@ impl<'a> Search<'a, '_> {
         let numbers: Vec<i64> = leaves.iter().map(number).collect::<Option<_>>()?;
         let is_active = |number: i64| number < active as i64;
         let is_one_kind = numbers.iter().all(|&number| is_active(number) == is_active(numbers[0]));
-        let samples = reader.vectors.iter().copied().zip(numbers.iter().copied());
-        let index = Affine::through(reader.loops.len(), samples)?;
-        is_one_kind.then_some(Operand::Input(index))
+        let depth = reader.loops.len();
+        let values = || numbers.iter().copied();
+        let affine = Affine::through(depth, reader.vectors.iter().copied().zip(values()));
+        let (index, changes) = match affine {
+            Some(index) => (index, SmallVec::new()),
+            None => {
+                let pairs = |&number: &i64| number * (number - 1) / 2;
+                let extended = |vector: &&[i64]| -> Vec<i64> {
+                    vector.iter().copied().chain(vector.iter().map(pairs)).collect()
+                };
+                let extended: Vec<Vec<i64>> = reader.vectors.iter().map(extended).collect();
+                let samples = extended.iter().map(|vector| &vector[..]).zip(values());
+                let mut index = Affine::through(2 * depth, samples)?;
+                let changes = index.factors.drain(depth..).collect();
+                (index, changes)
+            }
+        };
+        is_one_kind.then_some(Operand::Input(index, changes))
     }
 
     /// The operand as an element of a table, in memory if there are inputs in it.

@@ -117,7 +117,8 @@ impl OutputGraph {
                 return self.graph.intern_const(0);
             }
         };
-        let data = AccessData { array, base, strides: strides.clone() };
+        let data =
+            AccessData { array, base, strides: strides.clone(), changes: Default::default() };
         let access = self.graph.intern_access(data);
         if let Some(&element) = self.elements.get(&(block, access)) {
             return element;

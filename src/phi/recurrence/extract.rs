@@ -295,6 +295,9 @@ impl<'a> Extraction<'a> {
         let own = |&&(region, stride): &&(Region, i32)| {
             stride != 0 && self.scopes.iter().any(|scope| scope.region == region)
         };
+        if data.changes.iter().any(|change| own(&change)) {
+            return Err(RecurrenceReason::ChangingCoefficient);
+        }
         let mut strides = data.strides.iter().filter(own);
         let Some(&(region, stride)) = strides.next() else {
             return match self.is_movable(node) {
@@ -415,7 +418,7 @@ pub(in crate::phi) fn movable_steps(
                 graph.arrays[data.array],
                 ArrayData::Constants(_) | ArrayData::Inputs { .. }
             );
-            let is_invariant = !data.strides.iter().any(|&(region, _)| is_inside(region));
+            let is_invariant = !data.loops().any(&is_inside);
             (is_live_in && is_invariant).then_some(true)
         }
         _ => None,

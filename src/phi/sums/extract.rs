@@ -134,9 +134,10 @@ impl<'a> Extraction<'a> {
                 args.iter().all(is_same) && !args.iter().all(|&arg| self.is_datum(arg))
             }
             Def::Element(access) => {
-                let strides = &graph.accesses[access].strides;
-                let is_fixed = |&(of, stride): &(Region, i32)| of != region || stride == 0;
-                strides.iter().all(is_fixed) && !self.reads_inactive_inputs(access)
+                let data = &graph.accesses[access];
+                let is_fixed = |&(of, by): &(Region, i32)| of != region || by == 0;
+                data.strides.iter().chain(&data.changes).all(is_fixed)
+                    && !self.reads_inactive_inputs(access)
             }
             _ => false,
         }
@@ -165,7 +166,7 @@ impl<'a> Extraction<'a> {
             ArrayData::Inputs { first, .. } => !graph.is_active(first),
             _ => false,
         };
-        outer.is_some() && is_inactive && data.strides.iter().all(is_own)
+        outer.is_some() && is_inactive && data.changes.is_empty() && data.strides.iter().all(is_own)
     }
 
     /// The polynomial of `node`.
@@ -348,6 +349,9 @@ impl<'a> Extraction<'a> {
     fn element(&mut self, access: Access) -> Result<Polynomial, SumReason> {
         let LoopContext { graph, region, .. } = self.context;
         let data = &graph.accesses[access];
+        if !data.changes.is_empty() {
+            return Err(SumReason::DataOfCall);
+        }
         let moving: Vec<(Region, i32)> =
             data.strides.iter().copied().filter(|&(_, stride)| stride != 0).collect();
         let own = data.strides.iter().find(|&&(of, _)| of == region);

@@ -405,7 +405,12 @@ impl LoopBuilder<'_> {
         for step in update.data.steps() {
             let element = |new: &mut Graph, array, base: i64, stride: i64| {
                 let strides = [(region, stride as i32)].into_iter().collect();
-                let access = new.accesses.push(AccessData { array, base: base as u32, strides });
+                let access = new.accesses.push(AccessData {
+                    array,
+                    base: base as u32,
+                    strides,
+                    changes: Default::default(),
+                });
                 let node = new.nodes.push(NodeData { def: Def::Element(access), place });
                 new.blocks[root].items.push(Item::Node(node));
                 node

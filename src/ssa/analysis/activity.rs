@@ -144,7 +144,8 @@ pub(crate) fn known_element(graph: &Graph, access: Access) -> Option<Node> {
     let ArrayData::Nodes(nodes) = &graph.arrays[data.array] else { return None };
     let only = *nodes.get(data.base as usize)?;
     let is_fixed =
-        data.strides.iter().all(|&(region, stride)| stride == 0 || graph.bound(region) <= 1);
+        data.strides.iter().all(|&(region, stride)| stride == 0 || graph.bound(region) <= 1)
+            && data.changes.is_empty();
     (is_fixed || nodes.iter().all(|&node| node == only)).then_some(only)
 }
 

@@ -13,18 +13,21 @@ pub(crate) struct AffineIndex {
     pub(crate) constant: i128,
     /// Without multiples of zero.
     pub(crate) terms: SmallVec<[(Region, i128); 2]>,
+    /// With `k` an iteration number, multiples of `k (k − 1) / 2`: of accesses alone.
+    changes: SmallVec<[(Region, i128); 1]>,
 }
 
 impl AffineIndex {
     fn constant(constant: i128) -> AffineIndex {
-        AffineIndex { constant, terms: SmallVec::new() }
+        AffineIndex { constant, terms: SmallVec::new(), changes: SmallVec::new() }
     }
 
     /// The index of `access`.
     pub(crate) fn of(access: &AccessData) -> AffineIndex {
         let terms = access.strides.iter().filter(|by| by.1 != 0);
         let terms = terms.map(|&(region, stride)| (region, i128::from(stride))).collect();
-        AffineIndex { constant: i128::from(access.base), terms }
+        let changes = access.changes.iter().map(|&(region, by)| (region, i128::from(by)));
+        AffineIndex { constant: i128::from(access.base), terms, changes: changes.collect() }
     }
 
     /// Adds `factor` times `other`.
@@ -50,7 +53,8 @@ impl AffineIndex {
                 Some(AffineIndex::constant(number as i128))
             }
             Def::Iteration(region) => {
-                Some(AffineIndex { constant: 0, terms: [(region, 1)].into_iter().collect() })
+                let terms = [(region, 1)].into_iter().collect();
+                Some(AffineIndex { terms, ..AffineIndex::constant(0) })
             }
             Def::Apply(op, args) => {
                 let mut args = args[..op.arity()].iter().map(|&arg| Self::of_node(graph, arg));
@@ -84,7 +88,7 @@ impl AffineIndex {
 
     fn scale(&mut self, factor: i128) {
         self.constant *= factor;
-        self.terms.iter_mut().for_each(|term| term.1 *= factor);
+        self.terms.iter_mut().chain(&mut self.changes).for_each(|term| term.1 *= factor);
         self.terms.retain(|term| term.1 != 0);
     }
 
@@ -111,21 +115,36 @@ impl AffineIndex {
     /// The largest value. The last iteration of an inner loop is a function of those of the loops
     /// around it, which have smaller ids, so inner loops are eliminated first.
     fn most(mut self, graph: &Graph, depth: u32) -> i128 {
-        while let Some(at) = (0..self.terms.len()).max_by_key(|&at| self.terms[at].0) {
-            let (region, multiple) = self.terms.swap_remove(at);
-            if multiple <= 0 {
-                continue;
-            }
-            match last_iteration_within(graph, region, depth) {
-                Some(last) => self.add(multiple, &last),
-                None => {
-                    let bound = graph.bound(region).saturating_sub(1);
-                    self.constant += multiple * i128::from(bound);
+        let inner =
+            |index: &AffineIndex| index.terms.iter().chain(&index.changes).map(|t| t.0).max();
+        while let Some(region) = inner(&self) {
+            let multiple = remove(&mut self.terms, region).unwrap_or(0);
+            let change = remove(&mut self.changes, region).unwrap_or(0);
+            let bound = i128::from(graph.bound(region).saturating_sub(1));
+            if change != 0 {
+                // A parabola: its largest value is at an end, or next to its vertex.
+                let vertex = (change - 2 * multiple).div_euclid(2 * change);
+                let numbers = [0, bound, vertex.clamp(0, bound), (vertex + 1).clamp(0, bound)];
+                let value = |k: i128| multiple * k + change * (k * (k - 1) / 2);
+                self.constant += numbers.into_iter().map(value).max().unwrap_or(0);
+            } else if multiple > 0 {
+                match last_iteration_within(graph, region, depth) {
+                    Some(last) => self.add(multiple, &last),
+                    None => self.constant += multiple * bound,
                 }
             }
         }
         self.constant
     }
+}
+
+/// Removes the part of `region`.
+fn remove<A: smallvec::Array<Item = (Region, i128)>>(
+    parts: &mut SmallVec<A>,
+    region: Region,
+) -> Option<i128> {
+    let at = parts.iter().position(|part| part.0 == region)?;
+    Some(parts.swap_remove(at).1)
 }
 
 /// The largest depth of loops whose trip counts depend on one another; the bounds serve for others.
@@ -182,7 +201,8 @@ mod tests {
         let [outer, inner] = [0, 1].map(|at| graph.regions.keys().nth(at).unwrap());
         assert_eq!(last_iteration(&graph, outer), Some(AffineIndex::constant(3)));
         let terms = [(outer, 2)].into_iter().collect();
-        assert_eq!(last_iteration(&graph, inner), Some(AffineIndex { constant: 2, terms }));
+        let last = AffineIndex { terms, ..AffineIndex::constant(2) };
+        assert_eq!(last_iteration(&graph, inner), Some(last));
     }
 
     /// The verifier asks for ranges before it knows that iteration numbers are visible.
@@ -199,7 +219,7 @@ mod tests {
         let [outer, inner] = [0, 1].map(|at| graph.regions.keys().nth(at).unwrap());
         let range = |constant, i, j| {
             let terms = [(outer, i), (inner, j)].into_iter().collect();
-            AffineIndex { constant, terms }.range(&graph)
+            AffineIndex { terms, ..AffineIndex::constant(constant) }.range(&graph)
         };
         assert_eq!(range(5, 1, 0), (5, 8));
         assert_eq!(range(0, 0, 1), (0, 8));

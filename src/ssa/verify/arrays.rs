@@ -72,14 +72,21 @@ fn check_access(graph: &Graph, nest: &Nest, data: &AccessData) -> Result<(), Str
     if graph.arrays.get(data.array).is_none() {
         return Err("is to an array that does not exist".into());
     }
-    for (index, &(region, _)) in data.strides.iter().enumerate() {
-        if !is_forward_loop(graph, region) {
-            return Err(format!(
-                "has a stride by {region}, which is no loop with an iteration number"
-            ));
-        }
-        if data.strides[..index].iter().any(|&(before, _)| before == region) {
-            return Err(format!("has two strides by {region}"));
+    if !data.changes.is_empty()
+        && matches!(graph.arrays[data.array], ArrayData::Nodes(_) | ArrayData::Saved(_))
+    {
+        return Err("has a changing stride in an array of nodes or saved values".into());
+    }
+    for parts in [&data.strides[..], &data.changes[..]] {
+        for (index, &(region, _)) in parts.iter().enumerate() {
+            if !is_forward_loop(graph, region) {
+                return Err(format!(
+                    "has a stride by {region}, which is no loop with an iteration number"
+                ));
+            }
+            if parts[..index].iter().any(|&(before, _)| before == region) {
+                return Err(format!("has two strides by {region}"));
+            }
         }
     }
     let (least, most) = AffineIndex::of(data).range(graph);

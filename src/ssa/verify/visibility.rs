@@ -192,9 +192,9 @@ impl Walk<'_> {
 
     /// Checks that the iteration numbers of `access` are visible.
     fn counted(&self, access: Access) -> Result<(), String> {
-        let strides = &self.graph.accesses[access].strides;
-        match strides.iter().find(|&&(region, _)| self.loops[region] == 0) {
-            Some((region, _)) => Err(format!("needs the iteration of {region}, not known here")),
+        let mut loops = self.graph.accesses[access].loops();
+        match loops.find(|&region| self.loops[region] == 0) {
+            Some(region) => Err(format!("needs the iteration of {region}, not known here")),
             None => Ok(()),
         }
     }

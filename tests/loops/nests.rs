@@ -1,0 +1,345 @@
+//! Nests of loops whose trip counts depend on outer loops, with arrays that they write and read:
+//! graphs that do not grow with the arrays, with the same results and derivatives.
+
+use phigrad::Var;
+use phigrad::internals::Random;
+use phigrad::internals::loops::recognise_nests;
+use phigrad::internals::op::Op;
+use phigrad::internals::ssa::{End, Graph, Node, Place, PlaceId, interpret, parse, verify};
+
+use super::carried_arrays::{compare, recorded, size};
+
+type Program = fn(&[Var], usize) -> Var;
+
+/// Pairs of points, each once.
+fn pairs(x: &[Var], n: usize) -> Var {
+    let mut energy = Var::from(0.0);
+    for i in 0..n {
+        for j in 0..i {
+            let distance = x[i] - x[j];
+            energy += (distance * distance + 0.01).sqrt();
+        }
+    }
+    energy
+}
+
+/// A triangular system, solved downwards.
+fn forward(x: &[Var], n: usize) -> Var {
+    let (b, l) = x.split_at(n);
+    let mut y: Vec<Var> = Vec::new();
+    for i in 0..n {
+        let mut sum = b[i];
+        for j in 0..i {
+            sum -= l[i * n + j] * y[j];
+        }
+        y.push(sum / (l[i * n + i] + 2.0));
+    }
+    y.iter().map(|&y| y * y).sum()
+}
+
+/// A triangular system, solved upwards, in place.
+fn backward(x: &[Var], n: usize) -> Var {
+    let (b, u) = x.split_at(n);
+    let mut y = b.to_vec();
+    for i in (0..n).rev() {
+        for j in i + 1..n {
+            let known = y[j];
+            y[i] -= u[i * n + j] * known;
+        }
+        y[i] /= u[i * n + i] + 2.0;
+    }
+    y.iter().map(|&y| y.exp()).sum()
+}
+
+/// The product with a triangle, column by column, and with its transpose.
+fn products(x: &[Var], n: usize) -> Var {
+    let (b, l) = x.split_at(n);
+    let (mut y, mut z) = (b.to_vec(), vec![Var::from(0.0); n]);
+    for j in 0..n {
+        for i in j + 1..n {
+            y[i] += l[i * n + j] * b[j];
+        }
+    }
+    for i in 0..n {
+        for j in i..n {
+            z[i] += l[j * n + i] * y[j];
+        }
+    }
+    z.iter().map(|&z| (z * z + 1.0).ln()).sum()
+}
+
+/// The determinant of a covariance matrix, by its Cholesky factor.
+fn cholesky(x: &[Var], n: usize) -> Var {
+    let mut factor = vec![Var::from(0.0); n * n];
+    let mut total = Var::from(0.0);
+    for i in 0..n {
+        for j in 0..=i {
+            let distance = x[i] - x[j];
+            let mut sum = (distance * distance * -0.5).exp();
+            if i == j {
+                sum += 1.5;
+            }
+            for k in 0..j {
+                sum -= factor[i * n + k] * factor[j * n + k];
+            }
+            factor[i * n + j] = if i == j { sum.sqrt() } else { sum / factor[j * n + j] };
+        }
+        total += factor[i * n + i].ln();
+    }
+    total
+}
+
+/// Gaussian elimination in place, of a matrix with a dominant diagonal.
+fn elimination(x: &[Var], n: usize) -> Var {
+    let mut a = x[..n * n].to_vec();
+    for i in 0..n {
+        a[i * n + i] += n as f64;
+    }
+    for k in 0..n {
+        for i in k + 1..n {
+            let factor = a[i * n + k] / a[k * n + k];
+            for j in k + 1..n {
+                let above = a[k * n + j];
+                a[i * n + j] -= factor * above;
+            }
+        }
+    }
+    (0..n).map(|i| a[i * n + i].ln()).sum()
+}
+
+/// The cost of an alignment: a table of which each element needs three neighbours.
+fn alignment(x: &[Var], n: usize) -> Var {
+    let m = n + 1;
+    let mut cost = vec![Var::from(0.0); m * m];
+    for i in 1..m {
+        cost[i * m] = cost[(i - 1) * m] + 0.3;
+        cost[i] = cost[i - 1] + 0.4;
+    }
+    for i in 1..m {
+        for j in 1..m {
+            let differs = (x[i - 1] - x[n + j - 1]).tanh();
+            let all = (-cost[(i - 1) * m + j]).exp() + (-cost[i * m + j - 1]).exp();
+            cost[i * m + j] = differs * differs - (all + (-cost[(i - 1) * m + j - 1]).exp()).ln();
+        }
+    }
+    cost[m * m - 1]
+}
+
+/// A recurrence of order three, whose values are used twice.
+fn recurrence(x: &[Var], n: usize) -> Var {
+    let mut y = vec![Var::from(0.1), Var::from(0.2), x[0]];
+    for i in 3..n {
+        y.push((y[i - 1] * x[i] + 0.3 * y[i - 3]).sin());
+    }
+    (0..n).map(|i| y[i] * y[n - 1 - i]).sum()
+}
+
+/// Each program, with the number of inputs for a size.
+const PROGRAMS: [(&str, Program, fn(usize) -> usize); 9] = [
+    ("pairs", pairs, |n| n),
+    ("forward", forward, |n| n + n * n),
+    ("backward", backward, |n| n + n * n),
+    ("products", products, |n| n + n * n),
+    ("cholesky", cholesky, |n| n),
+    ("elimination", elimination, |n| n * n),
+    ("alignment", alignment, |n| 2 * n),
+    ("recurrence", recurrence, |n| n),
+    ("backward and forward", |x, n| backward(x, n) + forward(x, n), |n| n + n * n),
+];
+
+fn recognised(name: &str, graph: &Graph) -> Graph {
+    let nests = recognise_nests(graph).unwrap_or_else(|| panic!("{name}: no nests\n{graph}"));
+    verify(&nests).unwrap_or_else(|error| panic!("{name}: {error}\n{nests}"));
+    let text = nests.to_string();
+    assert_eq!(parse(&text).map(|graph| graph.to_string()), Ok(text));
+    nests
+}
+
+#[test]
+fn nests_have_the_same_derivatives() {
+    for (name, program, inputs) in PROGRAMS {
+        for n in [7, 10] {
+            let graph = recorded(inputs(n), false, |x| program(x, n));
+            let nests = recognised(name, &graph);
+            compare(name, &graph, &nests);
+        }
+    }
+}
+
+#[test]
+fn graphs_do_not_grow_with_nests() {
+    for (name, program, inputs) in PROGRAMS {
+        let graphs =
+            [10, 11, 24].map(|n| recognised(name, &recorded(inputs(n), false, |x| program(x, n))));
+        let sizes = graphs.each_ref().map(size);
+        let is_small = sizes.iter().all(|&size| size == sizes[0]) && sizes[0] < 150;
+        assert!(is_small, "{name}: {sizes:?}\n{}", graphs[2]);
+    }
+}
+
+/// A random program of nested loops, run as straight-line code: each statement is a place.
+struct Generator<'a> {
+    random: &'a mut Random,
+    /// The size of each axis of the arrays.
+    n: usize,
+    places: u32,
+}
+
+#[derive(Clone)]
+enum Statement {
+    /// From a number, or one more than the iteration of the loop around, to a number, or to that of
+    /// the loop around.
+    Loop { from: usize, from_outer: bool, to: usize, to_outer: bool, body: Vec<Statement> },
+    /// `target = sin(op(a, b))`
+    Assign { target: Element, op: Op, operands: [Operand; 2], place: u32 },
+}
+
+/// An element of an array, or the only one: the loops of its indices, with offsets.
+#[derive(Clone, Copy)]
+struct Element {
+    array: usize,
+    /// None for a scalar.
+    indices: [Option<(usize, i64)>; 2],
+}
+
+#[derive(Clone, Copy)]
+enum Operand {
+    Value(Element),
+    Constant(usize),
+    Input(usize, i64),
+}
+
+const ARRAYS: usize = 4;
+
+impl Generator<'_> {
+    fn place(&mut self, depth: usize) -> Element {
+        // A scalar, two vectors and a matrix.
+        let array = self.random.below(ARRAYS);
+        let mut index = || Some((self.random.below(depth), self.random.below(3) as i64 - 1));
+        let indices = match array {
+            0 => [None, None],
+            3 => [index(), index()],
+            _ => [index(), None],
+        };
+        Element { array, indices }
+    }
+
+    fn statements(&mut self, depth: usize) -> Vec<Statement> {
+        let count = 1 + self.random.below(2);
+        let mut all = Vec::new();
+        for _ in 0..count {
+            if depth == 0 || depth < 3 && self.random.chance(0.5) {
+                let (from_outer, to_outer) = match depth {
+                    0 => (false, false),
+                    _ => (self.random.chance(0.3), self.random.chance(0.4)),
+                };
+                let (from, to) = (1 + self.random.below(2), self.n - 1 - self.random.below(2));
+                let to_outer = to_outer && !from_outer;
+                let body = self.statements(depth + 1);
+                all.push(Statement::Loop { from, from_outer, to, to_outer, body });
+            } else {
+                let operands = [(); 2].map(|()| match self.random.below(5) {
+                    0 => Operand::Constant(1 + self.random.below(7)),
+                    1 => Operand::Input(self.random.below(depth), self.random.below(3) as i64 - 1),
+                    _ => Operand::Value(self.place(depth)),
+                });
+                self.places += 2;
+                let (target, op) =
+                    (self.place(depth), self.random.pick(&[Op::Add, Op::Mul, Op::Sub]));
+                all.push(Statement::Assign { target, op, operands, place: self.places });
+            }
+        }
+        all
+    }
+}
+
+/// The graph of a program as straight-line code.
+struct Unrolled {
+    graph: Graph,
+    n: usize,
+    places: Vec<PlaceId>,
+    arrays: Vec<Vec<Node>>,
+}
+
+impl Unrolled {
+    fn of(statements: &[Statement], places: u32, n: usize) -> Graph {
+        let mut graph = Graph::new(n, 0);
+        let place = |line| graph.places.push(Place::new("user.rs", line + 1, 1));
+        let places = (0..places + 2).map(place).collect();
+        let inputs: Vec<Node> = (0..n).map(|number| graph.input(number)).collect();
+        let zero = graph.push_const(0);
+        let arrays = vec![vec![inputs[0]], inputs, vec![zero; n], vec![zero; n * n]];
+        let mut new = Unrolled { graph, n, places, arrays };
+        new.run(statements, &mut Vec::new());
+        let root = new.graph.root();
+        let mut sum = zero;
+        for node in new.arrays.concat().into_iter().step_by(3) {
+            sum = new.graph.push_apply(root, Op::Add, &[sum, node], Some(new.places[0]));
+        }
+        new.graph.blocks[root].end = End::Return([sum].into_iter().collect());
+        new.graph
+    }
+
+    fn index(&self, place: Element, numbers: &[usize]) -> usize {
+        let index = |at: usize| {
+            place.indices[at].map_or(0, |(of, offset)| (numbers[of] as i64 + offset) as usize)
+        };
+        match place.array {
+            3 => index(0) * self.n + index(1),
+            _ => index(0),
+        }
+    }
+
+    fn run(&mut self, statements: &[Statement], numbers: &mut Vec<usize>) {
+        let root = self.graph.root();
+        for statement in statements {
+            match statement {
+                Statement::Loop { from, from_outer, to, to_outer, body } => {
+                    let outer = numbers.last().copied().unwrap_or(0);
+                    let from = if *from_outer { outer + 1 } else { *from };
+                    let to = if *to_outer { outer } else { *to };
+                    for number in from..to {
+                        numbers.push(number);
+                        self.run(body, numbers);
+                        numbers.pop();
+                    }
+                }
+                Statement::Assign { target, op, operands, place } => {
+                    let operands = operands.map(|operand| match operand {
+                        Operand::Value(at) => self.arrays[at.array][self.index(at, numbers)],
+                        Operand::Constant(factor) => {
+                            let sum = numbers.iter().sum::<usize>() * factor;
+                            self.graph.push_const((sum as f64 * 0.1).to_bits())
+                        }
+                        Operand::Input(of, offset) => {
+                            self.graph.input((numbers[of] as i64 + offset) as usize)
+                        }
+                    });
+                    let places = [0, 1].map(|at| Some(self.places[*place as usize + at]));
+                    let value = self.graph.push_apply(root, *op, &operands, places[0]);
+                    let value = self.graph.push_apply(root, Op::Sin, &[value], places[1]);
+                    let index = self.index(*target, numbers);
+                    self.arrays[target.array][index] = value;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_nests_have_the_same_results() {
+    let (mut random, mut found) = (Random::new(7), 0);
+    for round in 0..600 {
+        let n = 6 + random.below(5);
+        let mut generator = Generator { random: &mut random, n, places: 0 };
+        let statements = generator.statements(0);
+        let places = generator.places;
+        let graph = Unrolled::of(&statements, places, n);
+        let Some(nests) = recognise_nests(&graph) else { continue };
+        found += 1;
+        verify(&nests).unwrap_or_else(|error| panic!("{round}: {error}\n{nests}"));
+        let x: Vec<f64> = (0..n).map(|_| random.uniform(-2.0, 2.0)).collect();
+        assert_eq!(interpret(&graph, &x), interpret(&nests, &x), "{round}\n{graph}\n{nests}");
+    }
+    assert!(found > 200, "{found}");
+}
