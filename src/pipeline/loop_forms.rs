@@ -8,7 +8,9 @@ use super::{Options, Refusal};
 use crate::diff::reordered;
 use crate::loops::{RerollLimits, expand, fuse, recognise_nests, reroll, without_loops};
 use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, OpenReason, close};
-use crate::ssa::{ArrayData, Block, Folding, Graph, Nest, Region, most_steps, simplify, verify};
+use crate::ssa::{
+    ArrayData, Block, Folding, Graph, Nest, Region, last_iteration, most_steps, simplify, verify,
+};
 
 /// The limits for loops that are faster than their straight-line code.
 const LONG_LOOPS: RerollLimits = RerollLimits {
@@ -30,31 +32,45 @@ pub(super) fn with_loops(recorded: &Graph, limits: RerollLimits) -> Graph {
 fn with_nests(recorded: &Graph, limits: RerollLimits) -> Graph {
     /// The number of steps from which on a graph is large.
     const LARGE: usize = 256;
-    /// The largest number of steps as straight-line code.
+    /// The number of steps from which on nests are tried first, and the largest as straight-line
+    /// code.
+    const LONG: usize = 1 << 12;
     const MOST_STEPS: u64 = 1 << 18;
-    let size =
-        |graph: &Graph| -> usize { graph.blocks.values().map(|block| block.items.len()).sum() };
-    if size(recorded) <= LARGE || most_steps(recorded, |_| 1) > MOST_STEPS {
-        return reroll(recorded, limits);
-    }
     let has_loops = recorded.regions.values().any(|region| region.cycle.is_some());
-    if !has_loops
-        && let Some(nests) = recognise_nests(recorded).filter(|nests| size(nests) <= LARGE)
-        && nests.arrays.values().any(ArrayData::is_written)
-    {
-        return nests;
+    let mut nests = None;
+    if !has_loops && (LONG..=MOST_STEPS as usize).contains(&size(recorded)) {
+        nests = recognise_nests(recorded);
+        if let Some(nests) = nests.take_if(|nests| size(nests) <= LARGE && has_triangle(nests)) {
+            return nests;
+        }
     }
     let rolled = reroll(recorded, limits);
-    if !has_loops || size(&rolled) <= LARGE {
+    if size(&rolled) <= LARGE || most_steps(recorded, |_| 1) > MOST_STEPS {
         return rolled;
     }
     // A trace loop may begin in the middle of an inner loop.
-    let Some(straight) = without_loops(recorded) else { return rolled };
+    let straight = if has_loops { without_loops(recorded) } else { None };
     let is_smaller = |other: &Graph| 2 * size(other) < size(&rolled);
-    recognise_nests(&straight)
+    nests
+        .or_else(|| recognise_nests(straight.as_ref().unwrap_or(recorded)))
         .filter(is_smaller)
-        .or_else(|| Some(reroll(&straight, limits)).filter(is_smaller))
+        .or_else(|| straight.map(|graph| reroll(&graph, limits)).filter(is_smaller))
         .unwrap_or(rolled)
+}
+
+/// The number of steps of `graph`.
+fn size(graph: &Graph) -> usize {
+    graph.blocks.values().map(|block| block.items.len()).sum()
+}
+
+/// Tests whether `graph` writes memory, and has a loop whose trip count depends on another one: no
+/// rerolling finds such a nest.
+fn has_triangle(graph: &Graph) -> bool {
+    let is_inner = |region: Region| {
+        let last = graph.regions[region].cycle.as_ref().and_then(|_| last_iteration(graph, region));
+        last.is_some_and(|last| !last.terms.is_empty())
+    };
+    graph.arrays.values().any(ArrayData::is_written) && graph.regions.keys().any(is_inner)
 }
 
 /// The recorded graph with those loops whose sweep adds up adjoints in the order of the tape,
