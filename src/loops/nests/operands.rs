@@ -340,27 +340,31 @@ fn latest(assigned: &[u32], steps: &[u32]) -> impl Iterator<Item = Option<u32>> 
 /// and the values that are used, by index.
 fn table(reader: &Reader<'_>, leaves: &[Leaf]) -> Option<(Affine, BTreeMap<i64, Leaf>)> {
     let depth = reader.loops.len();
-    let projected = |vector: &[i64], axes: &[usize]| -> Vec<i64> {
-        axes.iter().map(|&axis| vector[axis]).collect()
+    let extents: Vec<i64> = (0..depth)
+        .map(|axis| reader.vectors.iter().map(|vector| vector[axis] + 1).max())
+        .collect::<Option<_>>()?;
+    let index = |axes: &[usize]| {
+        let mut index = Affine { constant: 0, factors: SmallVec::from_elem(0, depth) };
+        let mut size = 1;
+        for &axis in axes.iter().rev() {
+            index.factors[axis] = size;
+            size = i64::checked_mul(size, extents[axis])?;
+        }
+        Some((index, size))
     };
     let mut axes: Vec<usize> = (0..depth).collect();
     for axis in 0..depth {
         let others: Vec<usize> = axes.iter().copied().filter(|&other| other != axis).collect();
-        let mut known = HashMap::new();
+        let (projected, _) = index(&others)?;
+        let mut known: HashMap<i64, Leaf> = HashMap::new();
         let is_same = |(vector, leaf): (&&[i64], &Leaf)| {
-            *known.entry(projected(vector, &others)).or_insert(*leaf) == *leaf
+            *known.entry(projected.at(vector)).or_insert(*leaf) == *leaf
         };
         if reader.vectors.iter().zip(leaves).all(is_same) {
             axes = others;
         }
     }
-    let extent = |axis: usize| reader.vectors.iter().map(|vector| vector[axis] + 1).max();
-    let mut index = Affine { constant: 0, factors: SmallVec::from_elem(0, depth) };
-    let mut size = 1;
-    for &axis in axes.iter().rev() {
-        index.factors[axis] = size;
-        size = i64::checked_mul(size, extent(axis)?)?;
-    }
+    let (index, size) = index(&axes)?;
     let table: BTreeMap<i64, Leaf> =
         reader.vectors.iter().zip(leaves).map(|(vector, &leaf)| (index.at(vector), leaf)).collect();
     // Room for triangles in a square, but not for everything.

@@ -43,23 +43,24 @@ pub(super) fn split<'t>(
     if times < LEAST_ITERATIONS {
         return vec![whole];
     }
-    let features: Vec<Vec<Feature>> = whole
-        .chunks(period)
-        .scan(None, |before, iteration| {
-            let first = iteration[0].first;
-            let features = operands(recording, parse, iteration)
-                .into_iter()
-                .map(|node| feature(recording, node, first, *before))
-                .collect();
-            *before = Some(first);
-            Some(features)
-        })
-        .collect();
+    let firsts: Vec<u32> = whole.iter().step_by(period).map(|token| token.first).collect();
+    let mut steps = Vec::new();
+    for iteration in whole.chunks(period) {
+        push_steps(parse, iteration, &mut steps);
+    }
+    let width = steps.len() / times;
     // The number of operands that begin anew with each iteration.
     let mut votes = vec![0; times];
-    for slot in 0..features[0].len() {
-        let column: Vec<Feature> = features.iter().map(|features| features[slot]).collect();
-        beginnings(&column).for_each(|at| votes[at] += 1);
+    for (number, &step) in steps[..width].iter().enumerate() {
+        for slot in 0..recording.operands(step).len() {
+            let of_iteration = steps.iter().skip(number).step_by(width).enumerate();
+            let column = of_iteration.map(|(iteration, &step)| {
+                let before = iteration.checked_sub(1).map(|before| firsts[before]);
+                feature(recording, recording.operands(step)[slot], firsts[iteration], before)
+            });
+            let column: Vec<Feature> = column.collect();
+            beginnings(&column).for_each(|at| votes[at] += 1);
+        }
     }
     let most = votes.iter().copied().max().unwrap_or(0);
     let bounds = |least: u32| -> Vec<usize> {
@@ -75,20 +76,17 @@ pub(super) fn split<'t>(
     bounds.windows(2).map(|bounds| &whole[bounds[0] * period..bounds[1] * period]).collect()
 }
 
-/// The operands of the steps of an iteration; of inner loops those of the first iteration.
-fn operands(recording: &Recording<'_>, parse: &Parse, iteration: &[Token]) -> Vec<Node> {
-    let mut operands = Vec::new();
-    let mut pending: Vec<Token> = iteration.iter().rev().copied().collect();
-    while let Some(token) = pending.pop() {
+/// Appends the steps of an iteration; of inner loops those of the first iteration.
+fn push_steps(parse: &Parse, iteration: &[Token], steps: &mut Vec<u32>) {
+    for token in iteration {
         match token.key {
-            Key::Form(_) => operands.extend_from_slice(recording.operands(token.first)),
+            Key::Form(_) => steps.push(token.first),
             Key::Loop(number) => {
-                let body = &parse.executions[token.execution as usize];
-                pending.extend(body[..parse.bodies[number as usize].len()].iter().rev());
+                let period = parse.bodies[number as usize].len();
+                push_steps(parse, &parse.executions[token.execution as usize][..period], steps);
             }
         }
     }
-    operands
 }
 
 /// The source of `node` in an iteration that begins at step `first`, the one before at `before`.
