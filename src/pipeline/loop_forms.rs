@@ -6,6 +6,7 @@ use super::cost::{self, ShortLoops};
 use super::passes::{PrimalState, check, with_simple_branches};
 use super::{Options, Refusal};
 use crate::diff::reordered;
+use crate::jit::MAX_WORDS;
 use crate::loops::{RerollLimits, expand, fuse, recognise_nests, reroll, without_loops};
 use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, OpenReason, close};
 use crate::ssa::{
@@ -19,9 +20,14 @@ const LONG_LOOPS: RerollLimits = RerollLimits {
     ..RerollLimits::DEFAULT
 };
 
+/// The largest number of cells of a graph.
+pub(super) fn most_cells(options: &Options) -> u64 {
+    (options.limits.saved_values as u64).min(MAX_WORDS) / 4
+}
+
 /// The recorded graph with the loops that `limits` allow.
-pub(super) fn with_loops(recorded: &Graph, limits: RerollLimits) -> Graph {
-    let rolled = with_nests(recorded, limits);
+pub(super) fn with_loops(recorded: &Graph, limits: RerollLimits, options: &Options) -> Graph {
+    let rolled = with_nests(recorded, limits, most_cells(options));
     check("reroll", &rolled);
     let folded = simplify(&rolled, Folding::Real);
     check("fold", &folded);
@@ -29,7 +35,7 @@ pub(super) fn with_loops(recorded: &Graph, limits: RerollLimits) -> Graph {
 }
 
 /// The recorded graph with its loops, or with loop nests in memory where those are much smaller.
-fn with_nests(recorded: &Graph, limits: RerollLimits) -> Graph {
+fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph {
     /// The number of steps from which on a graph is large.
     const LARGE: usize = 256;
     /// The number of steps from which on nests are tried first, and the largest as straight-line
@@ -39,7 +45,7 @@ fn with_nests(recorded: &Graph, limits: RerollLimits) -> Graph {
     let has_loops = recorded.regions.values().any(|region| region.cycle.is_some());
     let mut nests = None;
     if !has_loops && (LONG..=MOST_STEPS as usize).contains(&size(recorded)) {
-        nests = recognise_nests(recorded);
+        nests = recognise_nests(recorded, most_cells);
         if let Some(nests) = nests.take_if(|nests| size(nests) <= LARGE && has_triangle(nests)) {
             return nests;
         }
@@ -52,7 +58,7 @@ fn with_nests(recorded: &Graph, limits: RerollLimits) -> Graph {
     let straight = if has_loops { without_loops(recorded) } else { None };
     let is_smaller = |other: &Graph| 2 * size(other) < size(&rolled);
     nests
-        .or_else(|| recognise_nests(straight.as_ref().unwrap_or(recorded)))
+        .or_else(|| recognise_nests(straight.as_ref().unwrap_or(recorded), most_cells))
         .filter(is_smaller)
         .or_else(|| straight.map(|graph| reroll(&graph, limits)).filter(is_smaller))
         .unwrap_or(rolled)
@@ -160,7 +166,7 @@ pub(super) fn closed_forms(rolled: &Graph, always: bool) -> Closed {
 /// Expands short loops, or returns the recorded graph with long loops alone if that costs less:
 /// then there are no closed forms.
 pub(super) fn expand_short_loops(graph: Graph, state: &mut PrimalState<'_>) -> Graph {
-    let (mut graph, is_open) = expanded(graph, state.recorded);
+    let (mut graph, is_open) = expanded(graph, state);
     if is_open {
         for Applied { at, .. } in state.applied.drain(..state.closed) {
             if state.open.iter().all(|known: &OpenLoop| known.at != at) {
@@ -178,9 +184,9 @@ pub(super) fn expand_short_loops(graph: Graph, state: &mut PrimalState<'_>) -> G
 }
 
 /// `graph` with its short loops as straight-line code, and false. If short loops have
-/// data-dependent exits, the `recorded` graph with long loops alone may cost less; then returns
+/// data-dependent exits, the recorded graph with long loops alone may cost less; then returns
 /// that, and true.
-fn expanded(graph: Graph, recorded: &Graph) -> (Graph, bool) {
+fn expanded(graph: Graph, state: &PrimalState<'_>) -> (Graph, bool) {
     let ShortLoops { loops, others, steps } = cost::short_loops(&graph);
     let straight = |graph: Graph| match expand(&graph, &loops) {
         Some(straight) => simplify(&straight, Folding::Real),
@@ -189,7 +195,7 @@ fn expanded(graph: Graph, recorded: &Graph) -> (Graph, bool) {
     if !others {
         return (straight(graph), false);
     }
-    let long = with_loops(recorded, LONG_LOOPS);
+    let long = with_loops(state.recorded, LONG_LOOPS, state.options);
     let size = long.blocks.values().map(|block| block.items.len() as u64).sum::<u64>();
     if 2 * size < steps {
         return (long, true);

@@ -8,7 +8,7 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use super::loop_forms::{
-    close_loops, closed_forms, expand_short_loops, rolled_in_order, with_loops,
+    close_loops, closed_forms, expand_short_loops, most_cells, rolled_in_order, with_loops,
 };
 use super::{BatchSource, LoopForm, Numerics, Options, Purpose, Refusal, Tier};
 use crate::diff::{
@@ -66,10 +66,7 @@ fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 6] {
             name: "cells",
             // After all passes that have loops in closed form or as straight-line code.
             applies: |_| true,
-            run: |graph, state| {
-                let most = (state.options.limits.saved_values as u64).min(MAX_WORDS);
-                store_arrays(&graph, most / 4)
-            },
+            run: |graph, state| store_arrays(&graph, most_cells(state.options)),
         },
         Pass {
             name: "segments",
@@ -280,7 +277,7 @@ pub(crate) fn rolled(recorded: &Arc<Graph>, options: &Options) -> Result<Rolled,
         // The sweep must add up what the tape adds up, so equal nodes are shared only after it.
         (Numerics::Exact, _) => rolled_in_order(recorded, options)?,
         (Numerics::Real, Some(LoopForm::Unrolled)) => simplify(recorded, Folding::Real),
-        (Numerics::Real, _) => with_loops(recorded, RerollLimits::DEFAULT),
+        (Numerics::Real, _) => with_loops(recorded, RerollLimits::DEFAULT, options),
     };
     Ok(Rolled { recorded: Arc::clone(recorded), graph })
 }
@@ -441,7 +438,7 @@ pub(crate) struct Recording {
 impl Recording {
     /// The graph with its loops, short ones included.
     pub(crate) fn with_loops(&self) -> Graph {
-        with_loops(&self.graph, RerollLimits::DEFAULT)
+        with_loops(&self.graph, RerollLimits::DEFAULT, &self.options)
     }
 
     /// `graph` with closed forms, if the options have φ-calculus.

@@ -9,6 +9,8 @@ use phigrad::internals::ssa::{End, Graph, Node, Place, PlaceId, interpret, parse
 
 use super::carried_arrays::{compare, recorded, size};
 
+const MOST_CELLS: u64 = 1 << 20;
+
 type Program = fn(&[Var], usize) -> Var;
 
 /// Pairs of points, each once.
@@ -148,7 +150,8 @@ const PROGRAMS: [(&str, Program, fn(usize) -> usize); 9] = [
 ];
 
 fn recognised(name: &str, graph: &Graph) -> Graph {
-    let nests = recognise_nests(graph).unwrap_or_else(|| panic!("{name}: no nests\n{graph}"));
+    let nests =
+        recognise_nests(graph, MOST_CELLS).unwrap_or_else(|| panic!("{name}: no nests\n{graph}"));
     verify(&nests).unwrap_or_else(|error| panic!("{name}: {error}\n{nests}"));
     let text = nests.to_string();
     assert_eq!(parse(&text).map(|graph| graph.to_string()), Ok(text));
@@ -335,7 +338,7 @@ fn random_nests_have_the_same_results() {
         let statements = generator.statements(0);
         let places = generator.places;
         let graph = Unrolled::of(&statements, places, n);
-        let Some(nests) = recognise_nests(&graph) else { continue };
+        let Some(nests) = recognise_nests(&graph, MOST_CELLS) else { continue };
         found += 1;
         verify(&nests).unwrap_or_else(|error| panic!("{round}: {error}\n{nests}"));
         let x: Vec<f64> = (0..n).map(|_| random.uniform(-2.0, 2.0)).collect();

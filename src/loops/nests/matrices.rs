@@ -41,8 +41,8 @@ pub(super) struct Matrix {
 /// A position in a matrix: one number for each axis.
 type Position = SmallVec<[i64; 4]>;
 
-/// The largest number of cells of a matrix.
-const MOST_CELLS: i64 = 1 << 22;
+/// The largest number of cells of a matrix, so that indices have no overflow.
+const MOST_CELLS: i64 = 1 << 30;
 
 /// A matrix, and the index of a cell.
 type Cell = (usize, Affine);
