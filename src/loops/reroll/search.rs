@@ -490,7 +490,7 @@ fn are_better(pieces: &[Repetition], whole: Span) -> bool {
 
 /// Tests whether trip counts change by the same number from one to the next, as in a triangle, or
 /// repeat such a sequence.
-pub(in crate::loops) fn are_regular(times: &[usize]) -> bool {
+fn are_regular(times: &[usize]) -> bool {
     let change = |at: usize| times[at] as i64 - times[at - 1] as i64;
     let period = (2..times.len()).find(|&at| change(at) != change(1)).unwrap_or(times.len());
     (period..times.len()).all(|at| times[at] == times[at - period])
