@@ -48,6 +48,8 @@ pub(super) struct Parse {
 const MOST_LEVELS: usize = 24;
 /// The least number of iterations by which a loop is found.
 const LEAST_ITERATIONS: u32 = 3;
+/// The number of earlier occurrences to which a token is compared: it may be several times in a body.
+const OCCURRENCES: u32 = 4;
 
 /// Finds the loops of `recording`.
 pub(super) fn parse(recording: &Recording<'_>) -> Parse {
@@ -77,7 +79,11 @@ impl Parse {
             Key::Loop(number) => TemplateId::from_index(forms + number as usize),
         };
         let ids: Vec<TemplateId> = self.tokens.iter().map(id).collect();
-        let limits = RerollLimits { iterations: LEAST_ITERATIONS, ..RerollLimits::DEFAULT };
+        let limits = RerollLimits {
+            iterations: LEAST_ITERATIONS,
+            occurrences: OCCURRENCES,
+            ..RerollLimits::DEFAULT
+        };
         let mut runs = runs(&ids, &limits);
         let Some(period) = runs.first().map(|run| run.period) else { return Vec::new() };
         runs.retain(|run| run.period == period);
