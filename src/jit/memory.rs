@@ -6,25 +6,27 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
+use super::Lanes;
 use super::layout::{ArraySource, Trajectory};
 use super::lower::Lowering;
 use super::operands::known_element;
-use super::plan::Source;
-use crate::ssa::{Access, Node, Region};
+use super::pairs::Pairs;
+use super::plan::{Source, Step};
+use crate::ssa::{Access, Def, Node, Region};
 
 /// The largest number of pointers that are reused: fewer than there are registers for them.
 const MAX_POINTERS: usize = 4;
 
 /// An address: the index in a buffer is `first` plus the sum of iteration number times stride.
-struct Address {
+pub(super) struct Address {
     buffer: Value,
     first: u32,
-    strides: Strides,
+    pub(super) strides: Strides,
 }
 
 type Strides = SmallVec<[(Region, i64); 2]>;
@@ -50,18 +52,25 @@ impl Counters {
 /// Pointers into buffers at the current iteration numbers, by their strides. Most accesses in a
 /// loop differ in the first index only, so they share a pointer.
 #[derive(Default)]
-pub(super) struct Pointers(Vec<(Value, Strides, Value)>);
+pub(super) struct Pointers {
+    known: Vec<Pointer>,
+    /// Those at the iteration numbers of the loops around a vector loop.
+    hoisted: Vec<Pointer>,
+}
+
+type Pointer = (Value, Strides, Value);
 
 impl Pointers {
-    /// Forgets all pointers, when iteration numbers change or at a new block.
+    /// Forgets all pointers of the block, when iteration numbers change or at a new block.
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.known.clear();
     }
+}
 
-    fn get(&self, buffer: Value, strides: &Strides) -> Option<Value> {
-        let found = self.0.iter().find(|known| known.0 == buffer && known.1 == *strides);
-        found.map(|known| known.2)
-    }
+/// The one of `pointers` with these strides.
+fn find(pointers: &[Pointer], buffer: Value, strides: &Strides) -> Option<Value> {
+    let found = pointers.iter().find(|known| known.0 == buffer && known.1 == *strides);
+    found.map(|known| known.2)
 }
 
 impl Lowering<'_, '_> {
@@ -122,10 +131,7 @@ impl Lowering<'_, '_> {
     /// Loads the value of `node` from its trajectory, or converts an iteration number.
     pub(super) fn saved_value(&mut self, node: Node, source: Source) -> Value {
         match (source, self.layout.trajectory(node)) {
-            (Source::Iteration(region), _) => {
-                let number = self.counter(region);
-                self.of_iteration(number)
-            }
+            (Source::Iteration(region), _) => self.iteration(region),
             (_, Some(trajectory)) => {
                 let address = self.trajectory_address(trajectory);
                 self.load(address)
@@ -157,6 +163,10 @@ impl Lowering<'_, '_> {
     pub(super) fn accumulate(&mut self, access: Access, node: Node) {
         let value = self.number(node);
         let address = self.of_access(access);
+        if let Some(pairs) = self.pairs {
+            self.accumulate_pair(value, address, pairs);
+            return;
+        }
         let (pointer, distance) = self.pointer(address);
         let (flags, number) = (self.flags(), self.number_type());
         let before = self.builder.ins().load(number, flags, pointer, distance);
@@ -190,6 +200,18 @@ impl Lowering<'_, '_> {
             }
             return;
         }
+        // Four words in each iteration, after the odd ones.
+        let rest = len % 4;
+        for word in word..word + rest {
+            let offset = self.offset(word);
+            self.builder.ins().store(flags, zero, buffer, offset);
+        }
+        let (word, len) = (word + rest, len - rest);
+        let zeros = match self.lanes {
+            Lanes::One => self.pair_of(0.0),
+            Lanes::Two => zero,
+        };
+        let (flags, pairs) = (MemFlagsData::new().with_notrap(), self.offset(4) / 16);
         let (body, after) = (self.builder.create_block(), self.builder.create_block());
         let number = self.builder.append_block_param(body, I64);
         let start = self.builder.ins().iconst(I64, 0);
@@ -198,8 +220,10 @@ impl Lowering<'_, '_> {
         let (shift, offset) = (self.entry_shift(), self.offset(word));
         let distance = self.builder.ins().ishl_imm_u(number, shift);
         let pointer = self.builder.ins().iadd(buffer, distance);
-        self.builder.ins().store(flags, zero, pointer, offset);
-        let next = self.builder.ins().iadd_imm_s(number, 1);
+        for pair in 0..pairs {
+            self.builder.ins().store(flags, zeros, pointer, offset + 16 * pair);
+        }
+        let next = self.builder.ins().iadd_imm_s(number, 4);
         let again = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, next, i64::from(len));
         self.builder.ins().brif(again, body, &[next.into()], after, &[]);
         self.builder.switch_to_block(after);
@@ -245,6 +269,9 @@ impl Lowering<'_, '_> {
     }
 
     fn load(&mut self, address: Address) -> Value {
+        if let Some(pairs) = self.pairs {
+            return self.load_pair(address, pairs);
+        }
         let (pointer, distance) = self.pointer(address);
         let (flags, number) = (self.flags(), self.number_type());
         self.builder.ins().load(number, flags, pointer, distance)
@@ -257,23 +284,46 @@ impl Lowering<'_, '_> {
     }
 
     fn store(&mut self, value: Value, address: Address) {
+        if let Some(pairs) = self.pairs {
+            self.store_pair(value, address, pairs);
+            return;
+        }
         let (pointer, distance) = self.pointer(address);
         let flags = self.flags();
         self.builder.ins().store(flags, value, pointer, distance);
     }
 
     /// The address as a pointer and an offset in bytes.
-    fn pointer(&mut self, address: Address) -> (Value, i32) {
-        let Address { buffer, first, strides } = address;
-        if strides.is_empty() {
-            return (buffer, self.offset(first));
-        }
-        if let Some(pointer) = self.pointers.get(buffer, &strides) {
-            return (pointer, self.offset(first));
+    pub(super) fn pointer(&mut self, address: Address) -> (Value, i32) {
+        let Address { buffer, first, mut strides } = address;
+        let offset = self.offset(first);
+        if let Some(pointer) = find(&self.pointers.known, buffer, &strides) {
+            return (pointer, offset);
         }
         let mut pointer = buffer;
+        let all = strides.clone();
+        if let Some(pairs) = self.pairs {
+            let around = self.around(pairs, &strides);
+            if let Some(hoisted) = find(&self.pointers.hoisted, buffer, &around) {
+                pointer = hoisted;
+                strides.retain(|stride| self.is_of(pairs, stride.0));
+            }
+        }
+        if strides.is_empty() {
+            return (pointer, offset);
+        }
+        pointer = self.moved(pointer, &strides);
+        if self.pointers.known.len() >= MAX_POINTERS {
+            self.pointers.clear();
+        }
+        self.pointers.known.push((buffer, all, pointer));
+        (pointer, offset)
+    }
+
+    /// `pointer` at the current iteration numbers.
+    fn moved(&mut self, mut pointer: Value, strides: &Strides) -> Value {
         let (shift, bytes) = (self.entry_shift(), i64::from(self.entry_bytes()));
-        for &(region, stride) in &strides {
+        for &(region, stride) in strides {
             let number = self.counter(region);
             let distance = match stride {
                 1 => self.builder.ins().ishl_imm_u(number, shift),
@@ -281,10 +331,42 @@ impl Lowering<'_, '_> {
             };
             pointer = self.builder.ins().iadd(pointer, distance);
         }
-        if self.pointers.0.len() >= MAX_POINTERS {
-            self.pointers.clear();
+        pointer
+    }
+
+    /// The strides of the loops around that of `pairs`.
+    fn around(&self, pairs: Pairs, strides: &Strides) -> Strides {
+        strides.iter().copied().filter(|stride| !self.is_of(pairs, stride.0)).collect()
+    }
+
+    /// Computes the pointers of `steps`, those of a vector loop, as far as they do not change in it.
+    pub(super) fn hoist_pointers(&mut self, steps: &[Step], pairs: Pairs) {
+        for step in steps {
+            let Some(Address { buffer, strides, .. }) = self.address_of(step) else { continue };
+            let around = self.around(pairs, &strides);
+            let hoisted = &self.pointers.hoisted;
+            let is_known = around.is_empty() || find(hoisted, buffer, &around).is_some();
+            if !is_known && hoisted.len() < MAX_POINTERS {
+                let pointer = self.moved(buffer, &around);
+                self.pointers.hoisted.push((buffer, around, pointer));
+            }
         }
-        self.pointers.0.push((buffer, strides, pointer));
-        (pointer, self.offset(first))
+    }
+
+    /// The address of the element or the trajectory that `step` reads or writes.
+    fn address_of(&self, step: &Step) -> Option<Address> {
+        match *step {
+            Step::Compute(node) => match self.graph.nodes[node].def {
+                Def::Element(access) if known_element(self.graph, node).is_none() => {
+                    Some(self.of_access(access))
+                }
+                _ => None,
+            },
+            Step::Accumulate(access, _) | Step::Store(access, _) => Some(self.of_access(access)),
+            Step::Load(node, Source::Saved) | Step::Save(_, node) => {
+                self.layout.trajectory(node).map(|trajectory| self.trajectory_address(trajectory))
+            }
+            _ => None,
+        }
     }
 }

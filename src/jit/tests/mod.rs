@@ -3,6 +3,8 @@
 
 mod loops;
 mod random;
+#[cfg(feature = "jit")]
+mod vector;
 
 use core::ops::Range;
 
