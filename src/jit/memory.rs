@@ -163,6 +163,12 @@ impl Lowering<'_, '_> {
     pub(super) fn accumulate(&mut self, access: Access, node: Node) {
         let value = self.number(node);
         let address = self.of_access(access);
+        if self.layout.single_additions[self.graph.accesses[access].array] {
+            let zero = self.constant(0.0);
+            let sum = self.builder.ins().fadd(zero, value);
+            self.store(sum, address);
+            return;
+        }
         if let Some(pairs) = self.pairs {
             self.accumulate_pair(value, address, pairs);
             return;

@@ -2,7 +2,7 @@
 //!
 //! | step | files | result |
 //! | --- | --- | --- |
-//! | layout | `layout` | addresses of iteration numbers, arrays and trajectories |
+//! | layout | `layout`, `single_additions` | addresses of iteration numbers, arrays and trajectories |
 //! | schedule | `schedule`, `order`, `operands`, `hot` | `Inst`s in the order of execution |
 //! | cuts | (by the caller, from `sequence`) | positions where a new function begins |
 //! | plan | `plan`, `uses`, `slots` | basic blocks of `Step`s with registers and spill slots |
@@ -41,6 +41,7 @@ mod order;
 mod plan;
 mod schedule;
 mod sequence;
+mod single_additions;
 mod slots;
 mod uses;
 

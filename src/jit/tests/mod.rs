@@ -3,6 +3,7 @@
 
 mod loops;
 mod random;
+mod single_additions;
 #[cfg(feature = "jit")]
 mod vector;
 
