@@ -19,8 +19,9 @@ use smallvec::SmallVec;
 
 use super::Lanes;
 use super::lower::{Lowered, Lowering};
-use super::plan::{BasicBlock, Next, Plan, Step};
+use super::plan::{Next, Plan, Step};
 use super::schedule::Test;
+use super::vector::{VectorLoop, passes_on};
 use crate::ssa::{Node, Region, last_iteration};
 
 /// The result of a function; native code returns it as a word.
@@ -183,6 +184,8 @@ struct Repeat<'p> {
     region: Region,
     header: ir::Block,
     values: &'p [Node],
+    /// Loads of constants.
+    steps: &'p [Step],
 }
 
 struct Flow<'a, 'b, 'f> {
@@ -253,6 +256,13 @@ impl Flow<'_, '_, '_> {
             Next::Done => self.return_unless_failed(|flow| flow.status(Status::Done)),
             Next::Jump(block, ref values) => match self.target(block) {
                 Target::Outside(status) => self.return_unless_failed(|flow| flow.status(status)),
+                Target::Block(ir_block)
+                    if let Some(vector_loop) = self.vector_loop(plan, block) =>
+                {
+                    self.side_exit_if_failed();
+                    let args = self.run_pairs(&vector_loop, values);
+                    self.lowering.builder.ins().jump(ir_block, &args);
+                }
                 Target::Block(ir_block) => {
                     let args = self.arguments(values);
                     match self.take_failed() {
@@ -313,32 +323,49 @@ impl Flow<'_, '_, '_> {
         }
     }
 
+    /// The vector loop in front of the loop with this header.
+    fn vector_loop(&self, plan: &Plan, header: usize) -> Option<VectorLoop> {
+        let is_scalar = self.lowering.lanes == Lanes::One && !plan.blocks[header].is_cold;
+        is_scalar.then(|| VectorLoop::of(self.lowering.graph, plan, header)).flatten()
+    }
+
+    /// Lowers a vector loop, with the initial values of its φs; returns those of the loop after it.
+    fn run_pairs(&mut self, vector_loop: &VectorLoop, firsts: &[Node]) -> Vec<BlockArg> {
+        let firsts: Vec<Value> = firsts.iter().map(|&first| self.lowering.number(first)).collect();
+        let side_exit = vector_loop.has_guards().then(|| self.side_exit());
+        self.lowering.vector_loop(vector_loop, &firsts, side_exit)
+    }
+
     /// The header of the loop and the arguments that `block` passes on to it, if it does nothing
     /// else and the loop cannot exceed its bound.
     fn repeat<'p>(&self, plan: &'p Plan, block: usize) -> Option<Repeat<'p>> {
-        let BasicBlock { parameters, steps, next, .. } = &plan.blocks[block];
-        let Next::BackEdge(region, header, values) = next else { return None };
+        let block_plan = &plan.blocks[block];
+        let Next::BackEdge(region, header, values) = &block_plan.next else { return None };
         let Target::Block(header) = self.target(*header) else { return None };
         let is_own = matches!(self.target(block), Target::Block(_));
         let graph = self.lowering.graph;
         let is_within =
             graph.regions[*region].replays.is_some() || last_iteration(graph, *region).is_some();
-        (is_own && parameters.is_empty() && steps.is_empty() && is_within).then_some(Repeat {
+        (is_own && passes_on(block_plan) && is_within).then_some(Repeat {
             region: *region,
             header,
             values,
+            steps: &block_plan.steps,
         })
     }
 
     /// Lowers the end of a loop: one jump for each iteration.
     fn repeat_or_go_on(&mut self, test: Test, repeat: Repeat<'_>, otherwise: usize) {
         self.side_exit_if_failed();
-        let Repeat { region, header, values } = repeat;
+        let Repeat { region, header, values, steps } = repeat;
+        let mark = self.lowering.values.mark();
+        steps.iter().for_each(|&step| self.lowering.step(step));
         let holds = self.test(test);
         let number = self.lowering.counter(region);
         let next = self.next_number(region, number);
         self.lowering.set_counter(region, next);
         let (args, after) = (self.arguments(values), self.create_block());
+        self.lowering.values.back_to(mark);
         self.lowering.builder.ins().brif(holds, header, &args, after, &[]);
         self.lowering.builder.switch_to_block(after);
         self.lowering.set_counter(region, number);

@@ -117,6 +117,7 @@ impl Generator<'_> {
             failed: None,
             pointers: Pointers::default(),
             counters: Counters::new(plan.functions.len() > 1),
+            pairs: None,
         };
         flow::lower(lowering, plan, blocks, entries);
         builder.finalize(self.isa.frontend_config());

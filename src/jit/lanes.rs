@@ -40,7 +40,10 @@ impl Lowering<'_, '_> {
 
     /// The size of an entry of a buffer.
     pub(super) fn entry_bytes(&self) -> i32 {
-        8 * self.lanes.count() as i32
+        match self.pairs {
+            Some(_) => 8,
+            None => 8 * self.lanes.count() as i32,
+        }
     }
 
     /// The binary logarithm of that.
@@ -116,26 +119,40 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The iteration number `number` as a number.
-    pub(super) fn of_iteration(&mut self, number: Value) -> Value {
-        let number = self.builder.ins().fcvt_from_sint(F64, number);
-        match self.lanes {
-            Lanes::One => number,
-            Lanes::Two => self.builder.ins().splat(F64X2, number),
+    /// The iteration number of `region` as a number.
+    pub(super) fn iteration(&mut self, region: Region) -> Value {
+        let number = self.counter(region);
+        let first = self.builder.ins().fcvt_from_sint(F64, number);
+        if self.lanes == Lanes::One {
+            return first;
         }
+        let both = self.builder.ins().splat(F64X2, first);
+        if !self.is_paired(region) {
+            return both;
+        }
+        let next = self.builder.ins().iadd_imm_s(number, 1);
+        let second = self.builder.ins().fcvt_from_sint(F64, next);
+        self.builder.ins().insertlane(both, second, 1)
     }
 
     /// The test whether the iteration number of a loop is less than a number.
     pub(super) fn is_before(&mut self, (region, most): (Region, u32)) -> Value {
         let number = self.counter(region);
-        let truth = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, number, i64::from(most));
-        match self.lanes {
-            Lanes::One => truth,
-            Lanes::Two => {
-                let mask = self.builder.ins().bmask(I64, truth);
-                self.builder.ins().splat(I64X2, mask)
-            }
+        let is_less = |lowering: &mut Self, most: i64| {
+            lowering.builder.ins().icmp_imm_s(IntCC::SignedLessThan, number, most)
+        };
+        let truth = is_less(self, i64::from(most));
+        if self.lanes == Lanes::One {
+            return truth;
         }
+        let mask = self.builder.ins().bmask(I64, truth);
+        let both = self.builder.ins().splat(I64X2, mask);
+        if !self.is_paired(region) {
+            return both;
+        }
+        let second = is_less(self, i64::from(most) - 1);
+        let mask = self.builder.ins().bmask(I64, second);
+        self.builder.ins().insertlane(both, mask, 1)
     }
 
     /// Calls `scalar`, a function of single numbers, for each lane of the operands.

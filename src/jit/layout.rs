@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::CompileError;
 use super::operands::{for_each_use, is_copied, operands};
+use super::single_additions::single_additions;
 use crate::entity::PrimaryMap;
 use crate::ssa::{Array, ArrayData, Block, Call, CallData, Def, Graph, Item, Nest, Node, Region};
 
@@ -55,6 +56,8 @@ pub(super) struct Layout {
     /// The trajectory of the last iteration number of each loop that is replayed.
     loop_trajectories: PrimaryMap<Region, Option<u32>>,
     pub(super) arrays: PrimaryMap<Array, ArraySource>,
+    /// True for sums whose elements get one addition each, which have no zeros before.
+    pub(super) single_additions: PrimaryMap<Array, bool>,
     /// The arrays that are copied to the buffer before each loop.
     pub(super) copied: PrimaryMap<Region, Vec<Array>>,
     /// The elements whose array is copied just before them.
@@ -120,6 +123,7 @@ impl Layout {
             node_trajectories: PrimaryMap::filled(None, graph.nodes.len()),
             loop_trajectories: PrimaryMap::filled(None, graph.regions.len()),
             arrays: PrimaryMap::new(),
+            single_additions: PrimaryMap::filled(false, graph.arrays.len()),
             copied: PrimaryMap::filled(Vec::new(), graph.regions.len()),
             gathers: Vec::new(),
             constants: Vec::new(),
@@ -137,6 +141,7 @@ impl Layout {
             layout.place_counters(graph)?;
             layout.place_trajectories(graph)?;
             layout.place_arrays(graph)?;
+            layout.single_additions = single_additions(graph);
             layout.place_gathers(graph);
         }
         layout.place_calls(graph)?;

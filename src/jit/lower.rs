@@ -15,6 +15,7 @@ use super::layout::{Layout, Words};
 use super::math::{Function, is_call};
 use super::memory::{Counters, Pointers};
 use super::operands::counter_test;
+use super::pairs::Pairs;
 use super::plan::{Source, Step};
 use crate::entity::PrimaryMap;
 use crate::op::{MAX_ARITY, Op};
@@ -83,6 +84,8 @@ pub(super) struct Lowering<'a, 'f> {
     /// The pointers computed in the block.
     pub(super) pointers: Pointers,
     pub(super) counters: Counters,
+    /// The loop of which pairs of iterations run, if that is so.
+    pub(super) pairs: Option<Pairs>,
 }
 
 /// The values of nodes at the current position; reused from function to function for its
@@ -102,7 +105,7 @@ impl Values {
         self.log.push((node, self.lowered[node].replace(value)));
     }
 
-    fn get(&self, node: Node) -> Option<Lowered> {
+    pub(super) fn get(&self, node: Node) -> Option<Lowered> {
         self.lowered[node]
     }
 
@@ -138,7 +141,13 @@ impl Lowering<'_, '_> {
                     }
                 };
                 let (number, at) = (self.number_type(), self.offset(index));
-                let value = self.builder.ins().load(number, flags, base, at);
+                let value = match self.pairs {
+                    Some(_) => {
+                        let one = self.builder.ins().load(F64, flags, base, at);
+                        self.builder.ins().splat(number, one)
+                    }
+                    None => self.builder.ins().load(number, flags, base, at),
+                };
                 self.values.insert(node, Lowered::Number(value));
             }
             Step::Spill(node, slot) => {

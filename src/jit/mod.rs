@@ -2,11 +2,11 @@
 //!
 //! | step | files | result |
 //! | --- | --- | --- |
-//! | layout | `layout` | addresses of iteration numbers, arrays and trajectories |
+//! | layout | `layout`, `single_additions` | addresses of iteration numbers, arrays and trajectories |
 //! | schedule | `schedule`, `order`, `operands`, `hot` | `Inst`s in the order of execution |
 //! | cuts | (by the caller, from `sequence`) | positions where a new function begins |
 //! | plan | `plan`, `uses`, `slots` | basic blocks of `Step`s with registers and spill slots |
-//! | lowering | `flow`, `lower`, `lanes`, `memory`, `math`, `generate` | Cranelift functions |
+//! | lowering | `flow`, `vector`, `pairs`, `lower`, `lanes`, `memory`, `math`, `generate` | Cranelift functions |
 //! | code | `native`, `code`, `kernel` | executable memory and its safe interface |
 
 // The files that know Cranelift; without the feature `jit`, `native` has no code to run.
@@ -27,6 +27,10 @@ mod native;
 #[cfg(not(feature = "jit"))]
 #[path = "no_native.rs"]
 mod native;
+#[cfg(feature = "jit")]
+mod pairs;
+#[cfg(feature = "jit")]
+mod vector;
 
 mod hot;
 mod kernel;
@@ -37,6 +41,7 @@ mod order;
 mod plan;
 mod schedule;
 mod sequence;
+mod single_additions;
 mod slots;
 mod uses;
 

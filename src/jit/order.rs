@@ -74,6 +74,7 @@ impl<'a> Order<'a> {
     /// Sets sums to their first values.
     pub(super) fn fill(&mut self, array: Array) {
         let firsts = match &self.graph.arrays[array] {
+            ArrayData::Sums(_) if self.layout.single_additions[array] => return,
             ArrayData::Sums(firsts) => firsts,
             &ArrayData::Outputs { first, count } => {
                 self.insts.push(Inst::ZeroOutputs { first, count });

@@ -3,6 +3,9 @@
 
 mod loops;
 mod random;
+mod single_additions;
+#[cfg(feature = "jit")]
+mod vector;
 
 use core::ops::Range;
 
