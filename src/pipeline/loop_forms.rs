@@ -1,5 +1,7 @@
 //! The choice between forms of loops: closed form, loop, or straight-line code.
 
+use core::ops::RangeInclusive;
+
 use hashbrown::HashSet;
 
 use super::cost::{self, ShortLoops};
@@ -10,7 +12,7 @@ use crate::jit::MAX_WORDS;
 use crate::loops::{RerollLimits, expand, fuse, recognise_nests, reroll, without_loops};
 use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, OpenReason, close};
 use crate::ssa::{
-    ArrayData, Block, Folding, Graph, Nest, Region, last_iteration, most_steps, simplify, verify,
+    Block, Folding, Graph, Nest, Region, last_iteration, most_steps, simplify, verify,
 };
 
 /// The limits for loops that are faster than their straight-line code.
@@ -38,13 +40,13 @@ pub(super) fn with_loops(recorded: &Graph, limits: RerollLimits, options: &Optio
 fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph {
     /// The number of steps from which on a graph is large.
     const LARGE: usize = 256;
-    /// The number of steps from which on nests are tried first, and the largest as straight-line
-    /// code.
-    const LONG: usize = 1 << 12;
+    /// The numbers of steps of straight-line code for which nests are tried first.
+    const LONG: RangeInclusive<usize> = 1 << 12..=1 << 19;
+    /// The largest number of steps of loops that become straight-line code.
     const MOST_STEPS: u64 = 1 << 18;
     let has_loops = recorded.regions.values().any(|region| region.cycle.is_some());
     let mut nests = None;
-    if !has_loops && (LONG..=MOST_STEPS as usize).contains(&size(recorded)) {
+    if !has_loops && LONG.contains(&size(recorded)) {
         nests = recognise_nests(recorded, most_cells);
         if let Some(nests) = nests.take_if(|nests| size(nests) <= LARGE && has_triangle(nests)) {
             return nests;
@@ -69,14 +71,14 @@ fn size(graph: &Graph) -> usize {
     graph.blocks.values().map(|block| block.items.len()).sum()
 }
 
-/// Tests whether `graph` writes memory, and has a loop whose trip count depends on another one: no
-/// rerolling finds such a nest.
+/// Tests whether `graph` has a loop whose trip count depends on another one. Rerolling takes longer
+/// to find such a nest, and finds none that writes memory.
 fn has_triangle(graph: &Graph) -> bool {
     let is_inner = |region: Region| {
         let last = graph.regions[region].cycle.as_ref().and_then(|_| last_iteration(graph, region));
         last.is_some_and(|last| !last.terms.is_empty())
     };
-    graph.arrays.values().any(ArrayData::is_written) && graph.regions.keys().any(is_inner)
+    graph.regions.keys().any(is_inner)
 }
 
 /// The recorded graph with those loops whose sweep adds up adjoints in the order of the tape,

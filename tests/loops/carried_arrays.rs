@@ -162,7 +162,7 @@ fn outputs(graph: &Graph, x: &[f64]) -> Vec<f64> {
     }
 }
 
-fn assert_close(name: &str, expected: &[f64], found: &[f64]) {
+pub(super) fn assert_close(name: &str, expected: &[f64], found: &[f64]) {
     let largest = expected.iter().fold(1.0f64, |most, x| most.max(x.abs()));
     assert_eq!(expected.len(), found.len());
     for (expected, found) in expected.iter().zip(found) {

@@ -1,13 +1,13 @@
 //! Nests of loops whose trip counts depend on outer loops, with arrays that they write and read:
 //! graphs that do not grow with the arrays, with the same results and derivatives.
 
-use phigrad::Var;
 use phigrad::internals::Random;
 use phigrad::internals::loops::recognise_nests;
 use phigrad::internals::op::Op;
 use phigrad::internals::ssa::{End, Graph, Node, Place, PlaceId, interpret, parse, verify};
+use phigrad::{Tape, Var};
 
-use super::carried_arrays::{compare, recorded, size};
+use super::carried_arrays::{assert_close, compare, recorded, size};
 
 const MOST_CELLS: u64 = 1 << 20;
 
@@ -158,7 +158,7 @@ fn recognised(name: &str, graph: &Graph) -> Graph {
 #[test]
 fn nests_have_the_same_derivatives() {
     for (name, program, inputs) in PROGRAMS {
-        for n in [7, 10] {
+        for n in [10, 13] {
             let graph = recorded(inputs(n), false, |x| program(x, n));
             let nests = recognised(name, &graph);
             compare(name, &graph, &nests);
@@ -174,6 +174,24 @@ fn graphs_do_not_grow_with_nests() {
         let sizes = graphs.each_ref().map(size);
         let is_small = sizes.iter().all(|&size| size == sizes[0]) && sizes[0] < 150;
         assert!(is_small, "{name}: {sizes:?}\n{}", graphs[2]);
+    }
+}
+
+#[test]
+fn kernels_of_nests_do_not_grow() {
+    for (name, program, inputs) in PROGRAMS {
+        let sizes = [24, 31].map(|n| {
+            let x: Vec<f64> = (0..inputs(n)).map(|i| (i as f64 * 0.7).sin() * 0.4).collect();
+            let f = Tape::builder().hot_threshold(u32::MAX).background(false);
+            let f = f.record(move |x: &[Var]| program(x, n));
+            let expected = f.grad(&x).unwrap();
+            f.compile().unwrap();
+            assert_close(name, &expected, &f.grad(&x).unwrap());
+            let report = f.report();
+            assert_eq!(report.kernel_calls, 1, "{name}: {report}");
+            report.kernels.iter().map(|kernel| kernel.nodes).collect::<Vec<_>>()
+        });
+        assert_eq!(sizes[0], sizes[1], "{name}");
     }
 }
 
@@ -341,5 +359,5 @@ fn random_nests_have_the_same_results() {
         let x: Vec<f64> = (0..n).map(|_| random.uniform(-2.0, 2.0)).collect();
         assert_eq!(interpret(&graph, &x), interpret(&nests, &x), "{round}\n{graph}\n{nests}");
     }
-    assert!(found > 100, "{found}");
+    assert!(found > 60, "{found}");
 }
