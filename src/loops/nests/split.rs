@@ -58,7 +58,7 @@ pub(super) fn split<'t>(
                 feature(recording, recording.operands(step)[slot], firsts[iteration], before)
             });
             let column: Vec<Feature> = column.collect();
-            beginnings(&column).for_each(|at| votes[at] += 1);
+            beginnings(&column).into_iter().for_each(|at| votes[at] += 1);
         }
     }
     let most = votes.iter().copied().max().unwrap_or(0);
@@ -106,27 +106,39 @@ fn feature(recording: &Recording<'_>, node: Node, first: u32, before: Option<u32
 }
 
 /// The iterations whose operand does not follow from the one before as in most iterations.
-fn beginnings(column: &[Feature]) -> impl Iterator<Item = usize> {
+fn beginnings(column: &[Feature]) -> Vec<usize> {
     let carried = column.iter().filter(|&&feature| feature == Feature::Before).count();
     let is_carried = 2 * carried >= column.len();
-    // The change of the index, or `None` for another array.
-    let change = |at: usize| match (column[at - 1], column[at]) {
+    let changes = || column.windows(2).filter_map(|pair| change(pair[0], pair[1]));
+    let usual = if is_carried { None } else { usual(changes) };
+    let is_unusual = |&at: &usize| match usual {
+        _ if is_carried => column[at] != Feature::Before,
+        Some(_) => change(column[at - 1], column[at]).is_some_and(|by| by != usual),
+        None => false,
+    };
+    (1..column.len()).filter(is_unusual).collect()
+}
+
+/// The change of the index from one element to another; `Some(None)` to one of another array.
+fn change(from: Feature, to: Feature) -> Option<Option<i64>> {
+    match (from, to) {
         (Feature::Element { array, index }, Feature::Element { array: same, index: next }) => {
             Some((array == same).then_some(next - index))
         }
         _ => None,
-    };
-    let changes = || (1..column.len()).filter_map(change);
+    }
+}
+
+/// The change that at least half of `changes` are.
+fn usual<I: Iterator<Item = Option<i64>>>(changes: impl Fn() -> I) -> Option<i64> {
+    let first = changes().next()?;
+    if first.is_some() && changes().all(|change| change == first) {
+        return first;
+    }
     let mut counts: HashMap<i64, usize> = HashMap::new();
     changes().flatten().for_each(|by| *counts.entry(by).or_default() += 1);
     let most = counts.into_iter().max_by_key(|&(by, count)| (count, by));
-    let usual = most.filter(|&(_, count)| 2 * count >= changes().count()).map(|(by, _)| by);
-    let is_unusual = move |&at: &usize| match usual {
-        _ if is_carried => column[at] != Feature::Before,
-        Some(_) => change(at).is_some_and(|by| by != usual),
-        None => false,
-    };
-    (1..column.len()).filter(is_unusual)
+    most.filter(|&(_, count)| 2 * count >= changes().count()).map(|(by, _)| by)
 }
 
 /// Tests whether these may be the lengths of the rows of a rectangle or triangle, or of several equal
