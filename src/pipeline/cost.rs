@@ -9,11 +9,18 @@ use hashbrown::{HashMap, HashSet};
 use crate::loops::can_expand;
 use crate::numeric::{AffineMap, AffinePower, Instruction, Program, Routine, Trips};
 use crate::op::{Op, latency, throughput};
-use crate::ssa::{Block, Def, End, Graph, Item, Node, Region};
+use crate::ssa::{ArrayData, Block, Def, End, Entry, Graph, Item, Node, Region};
 use crate::ssa::{fallback_loops, last_iteration};
 
 /// The overhead of an iteration: counting, comparing, jumping.
 const ITERATION: u64 = 8;
+/// The overhead of an execution of a loop, with that of its reverse sweep.
+const EXECUTION: u64 = 60;
+/// An element that straight-line code has in a register: the load, and in the sweep the addition to
+/// memory.
+const ELEMENT: u64 = 6;
+/// The least trip count of a loop that kernels run in vectors of two.
+const LEAST_VECTOR_TRIPS: u64 = 8;
 /// The size of straight-line code, or of a loop body, that stays in the instruction cache between
 /// two runs, in items; larger code adds the time to fetch each item.
 const MOST_CACHED: usize = 1 << 13;
@@ -33,7 +40,9 @@ const QUOTIENTS: u64 = 900;
 /// A level of binary powering with its reverse step, for each number of states.
 const LEVEL: [u64; 6] = [250, 1_000, 2_300, 4_600, 8_200, 13_500];
 
-/// The trip count below which straight-line code is faster than a loop.
+/// The part of the time of straight-line code by which a loop may be slower.
+const TOLERANCE: u64 = 16;
+/// The trip count below which straight-line code may be faster than a loop.
 pub(crate) const LEAST_ROLLED_TRIPS: u32 = 32;
 /// The trip count and the number of steps of a body from which on a loop is about as fast as
 /// straight-line code, which takes longer to compile.
@@ -142,6 +151,18 @@ impl Iteration {
         (ITERATION + self.steps + self.sweep).max(self.chain_with_sweep)
     }
 
+    /// The time with the sweep as straight-line code, with `inner` for the loops inside.
+    fn straight(self, inner: u64) -> u64 {
+        (self.steps + self.sweep + inner).max(self.chain_with_sweep)
+    }
+
+    /// The time with the sweep in a loop, in vectors of two if it `is_vector`, that reads so many
+    /// elements of arrays.
+    fn rolled(self, inner: u64, is_vector: bool, elements: u64) -> u64 {
+        let all = ITERATION + ELEMENT * elements + self.steps + self.sweep + inner;
+        (if is_vector { all / 2 } else { all }).max(self.chain_with_sweep)
+    }
+
     /// True if iterations cannot overlap. Additions alone can be reordered, and have no chain in
     /// the reverse sweep.
     fn is_chained(self) -> bool {
@@ -226,38 +247,55 @@ pub(crate) struct ShortLoops {
     pub(crate) others: bool,
     /// The number of steps of the graph with `loops` as straight-line code.
     pub(crate) steps: u64,
+    /// The time that this saves, with the sweep.
+    pub(crate) saved: u64,
 }
 
 /// The loops of `graph` that are faster as straight-line code, without fallback versions, which
 /// rarely run.
 pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
     let (fallback, mut short) = (fallback_loops(graph), ShortLoops::default());
-    let (mut order, mut pending) = (Vec::new(), vec![graph.root()]);
-    while let Some(root) = pending.pop() {
-        for block in graph.tree(root) {
-            order.extend(graph.regions_of(block));
-            pending.extend(graph.regions_of(block).map(|region| graph.regions[region].root));
+    let (mut order, mut pending) = (Vec::new(), vec![(graph.root(), 1u64)]);
+    let mut executions: HashMap<Region, u64> = HashMap::new();
+    while let Some((root, count)) = pending.pop() {
+        for region in graph.tree(root).into_iter().flat_map(|block| graph.regions_of(block)) {
+            order.push(region);
+            executions.insert(region, count);
+            let inside = count.saturating_mul(average_trips(graph, region));
+            pending.push((graph.regions[region].root, inside));
         }
     }
     let mut steps: HashMap<Region, u64> = HashMap::new();
+    let mut times: HashMap<Region, u64> = HashMap::new();
     for &region in order.iter().rev() {
         let blocks = graph.tree(graph.regions[region].root);
-        let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
+        let inner = || blocks.iter().flat_map(|&block| graph.regions_of(block));
         let mut all =
-            inner.map(|inner| steps[&inner]).fold(size(graph, &blocks), u64::saturating_add);
+            inner().map(|inner| steps[&inner]).fold(size(graph, &blocks), u64::saturating_add);
+        let inside = inner().map(|inner| times[&inner]).fold(0, u64::saturating_add);
+        let iteration = Iteration::of(graph, Some(region), &blocks);
+        times.insert(region, iteration.straight(inside));
         if let Some(cycle) = graph.regions[region].cycle.as_ref()
             && !fallback.contains(&region)
         {
             let trips = u64::from(cycle.bound);
             let unrolled = all.saturating_mul(trips);
-            let can_overlap = || !Iteration::of(graph, Some(region), &blocks).is_chained();
             let is_large = unrolled >= LEAST_LARGE_STEPS
                 || all >= LEAST_LARGE_BODY && trips >= LEAST_LARGE_TRIPS;
-            let is_short = trips < u64::from(LEAST_ROLLED_TRIPS) && !is_large
-                || unrolled < LEAST_ROLLED_STEPS && can_overlap();
+            let is_small = trips < u64::from(LEAST_ROLLED_TRIPS) && !is_large
+                || unrolled < LEAST_ROLLED_STEPS && !iteration.is_chained();
+            let is_vector = trips >= LEAST_VECTOR_TRIPS && may_be_vector(graph, region, &blocks);
+            let straight = trips.saturating_mul(iteration.straight(inside));
+            let rolled = iteration.rolled(inside, is_vector, elements(graph, &blocks));
+            let rolled = trips.saturating_mul(rolled).saturating_add(EXECUTION);
+            let is_slower = rolled > straight.saturating_add(straight / TOLERANCE);
+            let is_short = is_small && is_slower;
+            times.insert(region, straight);
             if is_short && can_expand(graph, region) && !counts_inner_loops(graph, region, &blocks)
             {
                 short.loops.push(region);
+                let saved = rolled.saturating_sub(straight).saturating_mul(executions[&region]);
+                short.saved = short.saved.saturating_add(saved);
                 all = unrolled;
             }
             // A trip count that changes with the loop around is no data-dependent exit.
@@ -270,6 +308,49 @@ pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
     let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
     short.steps = inner.map(|inner| steps[&inner]).fold(size(graph, &blocks), u64::saturating_add);
     short
+}
+
+/// Tests whether `graph` takes about the same time with its loops as with straight-line code for its
+/// short ones.
+pub(crate) fn is_fast_rolled(graph: &Graph) -> bool {
+    short_loops(graph).saved <= time_with_sweep(graph) / TOLERANCE
+}
+
+/// The number of elements in `blocks` of arrays other than constants.
+fn elements(graph: &Graph, blocks: &[Block]) -> u64 {
+    let items = blocks.iter().flat_map(|&block| &graph.blocks[block].items);
+    let is_element = |item: &&Item| match **item {
+        Item::Node(node) => match graph.nodes[node].def {
+            Def::Element(access) => {
+                !matches!(graph.arrays[graph.accesses[access].array], ArrayData::Constants(_))
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    items.filter(is_element).count() as u64
+}
+
+/// Tests whether kernels may run `region` in vectors: it is one block of arithmetic, and carries sums
+/// at most.
+fn may_be_vector(graph: &Graph, region: Region, blocks: &[Block]) -> bool {
+    let [block] = blocks else { return false };
+    let is_arithmetic = |item: &Item| match *item {
+        Item::Node(node) => match graph.nodes[node].def {
+            Def::Apply(op, _) => latency(op) <= latency(Op::Div),
+            Def::Element(_) => true,
+            _ => false,
+        },
+        Item::Accumulate(..) | Item::Store(..) => true,
+        Item::Guard { .. } | Item::Region(_) | Item::Fill(_) => false,
+    };
+    let Some(passed) = graph.passed(region, *block) else { return false };
+    let is_sum = |(entry, next): (&Entry, &Node)| match graph.nodes[*next].def {
+        Def::Apply(Op::Add | Op::Sub, args) => args[..2].contains(&entry.phi),
+        _ => *next == entry.phi,
+    };
+    graph.blocks[*block].items.iter().all(is_arithmetic)
+        && graph.entries(region).iter().zip(passed.nexts).all(is_sum)
 }
 
 /// Tests whether the trip count of a loop in `blocks`, the body of `region`, changes with its iteration:

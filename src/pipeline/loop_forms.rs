@@ -53,17 +53,29 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
         }
     }
     let rolled = reroll(recorded, limits);
-    if size(&rolled) <= LARGE || most_steps(recorded, |_| 1) > MOST_STEPS {
+    let is_large = size(&rolled) > LARGE;
+    if !is_large && !carries_arrays(&rolled) || most_steps(recorded, |_| 1) > MOST_STEPS {
         return rolled;
     }
     // A trace loop may begin in the middle of an inner loop.
     let straight = if has_loops { without_loops(recorded) } else { None };
-    let is_smaller = |other: &Graph| 2 * size(other) < size(&rolled);
+    let is_smaller = |other: &Graph| match is_large {
+        true => 2 * size(other) < size(&rolled),
+        false => other.nodes.len() < rolled.nodes.len(),
+    };
     nests
         .or_else(|| recognise_nests(straight.as_ref().unwrap_or(recorded), most_cells))
         .filter(is_smaller)
         .or_else(|| straight.map(|graph| reroll(&graph, limits)).filter(is_smaller))
         .unwrap_or(rolled)
+}
+
+/// Tests whether a loop of `graph` carries many values, and straight-line code for short loops is
+/// hardly faster.
+fn carries_arrays(graph: &Graph) -> bool {
+    const MANY: usize = 16;
+    let carries_many = |region: Region| graph.entries(region).len() >= MANY;
+    graph.regions.keys().any(carries_many) && cost::is_fast_rolled(graph)
 }
 
 /// The number of steps of `graph`.
@@ -189,7 +201,7 @@ pub(super) fn expand_short_loops(graph: Graph, state: &mut PrimalState<'_>) -> G
 /// data-dependent exits, the recorded graph with long loops alone may cost less; then returns
 /// that, and true.
 fn expanded(graph: Graph, state: &PrimalState<'_>) -> (Graph, bool) {
-    let ShortLoops { loops, others, steps } = cost::short_loops(&graph);
+    let ShortLoops { loops, others, steps, .. } = cost::short_loops(&graph);
     let straight = |graph: Graph| match expand(&graph, &loops) {
         Some(straight) => simplify(&straight, Folding::Real),
         None => graph,

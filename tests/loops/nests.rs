@@ -70,6 +70,30 @@ fn products(x: &[Var], n: usize) -> Var {
     z.iter().map(|&z| (z * z + 1.0).ln()).sum()
 }
 
+/// The products with a packed triangle by columns, and by rows.
+fn packed(x: &[Var], n: usize) -> Var {
+    let (b, l) = x.split_at(n);
+    let mut y = b.to_vec();
+    let mut at = 0;
+    for i in 0..n {
+        for j in i + 1..n {
+            y[j] += l[at] * b[i];
+            at += 1;
+        }
+    }
+    at = 0;
+    let mut total = Var::from(0.0);
+    for i in 1..n {
+        let mut sum = y[i];
+        for &y in &y[..i] {
+            sum += l[at] * y;
+            at += 1;
+        }
+        total += sum * sum;
+    }
+    total
+}
+
 /// The determinant of a covariance matrix, by its Cholesky factor.
 fn cholesky(x: &[Var], n: usize) -> Var {
     let mut factor = vec![Var::from(0.0); n * n];
@@ -134,7 +158,8 @@ fn recurrence(x: &[Var], n: usize) -> Var {
 }
 
 /// Each program, with the number of inputs for a size.
-const PROGRAMS: [(&str, Program, fn(usize) -> usize); 9] = [
+const PROGRAMS: [(&str, Program, fn(usize) -> usize); 10] = [
+    ("packed", packed, |n| n * (n + 1) / 2),
     ("pairs", pairs, |n| n),
     ("forward", forward, |n| n + n * n),
     ("backward", backward, |n| n + n * n),
