@@ -10,7 +10,7 @@
 //! d R                      R: a loop with 3 iterations of Md
 //! ```
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 
 use super::recording::Recording;
 use super::split::split;
@@ -22,6 +22,16 @@ use crate::loops::reroll::{RerollLimits, TemplateId, runs};
 pub(super) enum Key {
     Form(u32),
     Loop(u32),
+}
+
+impl Key {
+    /// A number for each key: forms first.
+    fn number(self, recording: &Recording<'_>) -> usize {
+        match self {
+            Key::Form(form) => form as usize,
+            Key::Loop(number) => recording.forms.len() + number as usize,
+        }
+    }
 }
 
 /// A step, or an execution of a loop.
@@ -73,11 +83,7 @@ pub(super) fn parse(recording: &Recording<'_>) -> Parse {
 impl Parse {
     /// The bodies of the loops with the shortest period.
     fn next_bodies(&self, recording: &Recording<'_>) -> Vec<Vec<Key>> {
-        let forms = recording.forms.len();
-        let id = |token: &Token| match token.key {
-            Key::Form(form) => TemplateId::from_index(form as usize),
-            Key::Loop(number) => TemplateId::from_index(forms + number as usize),
-        };
+        let id = |token: &Token| TemplateId::from_index(token.key.number(recording));
         let ids: Vec<TemplateId> = self.tokens.iter().map(id).collect();
         let limits = RerollLimits {
             iterations: LEAST_ITERATIONS,
@@ -137,15 +143,15 @@ impl Parse {
 
     /// Makes loops of all sequences of iterations with these bodies.
     fn collapse(&mut self, recording: &Recording<'_>, bodies: &[Vec<Key>]) {
-        let mut by_first: HashMap<Key, Vec<u32>> = HashMap::new();
+        let mut by_first = vec![Vec::new(); recording.forms.len() + self.bodies.len()];
         for body in bodies {
-            by_first.entry(body[0]).or_default().push(self.bodies.len() as u32);
+            by_first[body[0].number(recording)].push(self.bodies.len() as u32);
             self.bodies.push(body.clone());
         }
         let tokens = core::mem::take(&mut self.tokens);
         let mut at = 0;
         while at < tokens.len() {
-            let candidates = by_first.get(&tokens[at].key).into_iter().flatten();
+            let candidates = by_first[tokens[at].key.number(recording)].iter();
             let found = candidates.map(|&number| (number, self.iterations(number, &tokens[at..])));
             let Some((number, count)) = found.max_by_key(|&(_, count)| count).filter(|f| f.1 > 0)
             else {
