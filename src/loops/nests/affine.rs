@@ -11,11 +11,16 @@ pub(super) struct Affine {
 }
 
 impl Affine {
+    /// Zero, in so many loops.
+    pub(super) fn zero(depth: usize) -> Affine {
+        Affine { constant: 0, factors: SmallVec::from_elem(0, depth) }
+    }
+
     /// The iteration number of loop `number` of `depth`.
     pub(super) fn number(number: usize, depth: usize) -> Affine {
-        let mut factors = SmallVec::from_elem(0, depth);
-        factors[number] = 1;
-        Affine { constant: 0, factors }
+        let mut affine = Affine::zero(depth);
+        affine.factors[number] = 1;
+        affine
     }
 
     /// The function with these values; `None` if there is no such function with whole factors.
@@ -26,7 +31,7 @@ impl Affine {
     ) -> Option<Affine> {
         let mut system = System { rows: Vec::new() };
         // Multiples of the factors, so that they are whole before all are determined.
-        let mut affine = Affine { constant: 0, factors: SmallVec::from_elem(0, depth) };
+        let mut affine = Affine::zero(depth);
         let mut multiple = 1;
         while let Some((vector, value)) =
             samples.clone().find(|&(vector, value)| affine.at(vector) != multiple * value)

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::affine::Affine;
@@ -106,12 +106,35 @@ struct Producing<'a> {
     map: Option<Vec<Affine>>,
 }
 
+/// The positions of steps.
+struct Positions {
+    /// For each step the number of its position; the largest number for none.
+    of_steps: Vec<u32>,
+    all: Vec<Position>,
+}
+
+impl Positions {
+    fn get(&self, step: u32) -> Option<&Position> {
+        self.all.get(self.of_steps[step as usize] as usize)
+    }
+
+    /// Sets the position of `step`; `None` if it has another one.
+    fn set(&mut self, step: u32, position: Position) -> Option<()> {
+        if let Some(known) = self.get(step) {
+            return (*known == position).then_some(());
+        }
+        self.of_steps[step as usize] = self.all.len() as u32;
+        self.all.push(position);
+        Some(())
+    }
+}
+
 /// The layout of the matrix of one family.
 struct Layout<'a> {
     loads: Vec<(usize, &'a Load<'a>)>,
     /// The one with the axes of the matrix first.
     producing: Vec<Producing<'a>>,
-    positions: HashMap<u32, Position>,
+    positions: Positions,
     leaves: HashMap<Position, Leaf>,
     /// For each load the position, as a function of the iteration vector of the reader.
     maps: Vec<Option<Vec<Affine>>>,
@@ -139,8 +162,10 @@ impl<'a> Layout<'a> {
         ordered.sort_by_key(|&(_, count)| core::cmp::Reverse(count));
         let producing: Vec<Producing<'a>> =
             ordered.into_iter().map(|(producer, _)| Producing::of(tree, producer)).collect();
-        let positions = producing.first().into_iter().flat_map(|main| &main.steps);
-        let positions = positions.map(|&(step, vector)| (step, vector.into())).collect();
+        let mut positions = Positions { of_steps: vec![u32::MAX; tree.of_step.len()], all: vec![] };
+        for &(step, vector) in producing.first().into_iter().flat_map(|main| &main.steps) {
+            positions.set(step, vector.into());
+        }
         let loads: Vec<(usize, &Load<'_>)> =
             family.iter().map(|&load| (load, &loads[load])).collect();
         let maps = vec![None; loads.len()];
@@ -170,7 +195,7 @@ impl<'a> Layout<'a> {
         let reader = &load.reader;
         let known = || {
             let of = |source: &Source| match source {
-                Source::Step(step) => self.positions.get(step),
+                Source::Step(step) => self.positions.get(*step),
                 Source::Leaf(_) => None,
             };
             let pairs = reader.vectors.iter().zip(&load.sources);
@@ -180,7 +205,7 @@ impl<'a> Layout<'a> {
         for (vector, &source) in reader.vectors.iter().zip(&load.sources) {
             let position = at(&map, vector);
             match source {
-                Source::Step(step) => self.set(step, position)?,
+                Source::Step(step) => self.positions.set(step, position)?,
                 Source::Leaf(leaf) => {
                     (*self.leaves.entry(position).or_insert(leaf) == leaf).then_some(())?;
                 }
@@ -195,27 +220,21 @@ impl<'a> Layout<'a> {
         let axes = self.axes();
         let producing = &self.producing[number];
         let known = || {
-            let of =
-                |&(step, vector): &(u32, &'a [i64])| Some((vector, self.positions.get(&step)?));
+            let of = |&(step, vector): &(u32, &'a [i64])| Some((vector, self.positions.get(step)?));
             producing.steps.iter().filter_map(of)
         };
         let map = through(producing.loops.len(), axes, known)?;
         let stored = producing.steps.iter().map(|&(step, vector)| (step, at(&map, vector)));
         for (step, position) in stored.collect::<Vec<_>>() {
-            self.set(step, position)?;
+            self.positions.set(step, position)?;
         }
         self.producing[number].map = Some(map);
         Some(())
     }
 
-    fn set(&mut self, step: u32, position: Position) -> Option<()> {
-        let known = self.positions.entry(step).or_insert_with(|| position.clone());
-        (*known == position).then_some(())
-    }
-
     /// A producer without a map of which some positions are known.
     fn next_producer(&self) -> Option<usize> {
-        let is_known = |(step, _): &(u32, &[i64])| self.positions.contains_key(step);
+        let is_known = |&(step, _): &(u32, &[i64])| self.positions.get(step).is_some();
         let is_next = |one: &Producing<'_>| one.map.is_none() && one.steps.iter().any(is_known);
         self.producing.iter().position(is_next)
     }
@@ -224,7 +243,7 @@ impl<'a> Layout<'a> {
     fn next_load(&self) -> Option<usize> {
         let known = |load: &Load<'_>| {
             let is_known = |source: &&Source| match source {
-                Source::Step(step) => self.positions.contains_key(step),
+                Source::Step(step) => self.positions.get(*step).is_some(),
                 Source::Leaf(_) => false,
             };
             load.sources.iter().filter(is_known).count()
@@ -245,35 +264,39 @@ impl<'a> Layout<'a> {
                 producing.steps.iter().map(move |(_, vector)| at(map, vector))
             })
         };
-        let all = || stored().chain(self.leaves.keys().cloned());
-        let mut index = Affine { constant: 0, factors: SmallVec::from_elem(0, axes) };
-        let mut size: i64 = 1;
-        for axis in (outer..axes).rev() {
-            let low = all().map(|position| position[axis]).min()?;
-            let high = all().map(|position| position[axis]).max()?;
-            index.factors[axis] = size;
-            index.constant -= low * size;
-            size = size.checked_mul(high - low + 1).filter(|&size| size <= MOST_CELLS)?;
+        let mut bounds = vec![(i64::MAX, i64::MIN); axes];
+        for position in stored().chain(self.leaves.keys().cloned()) {
+            for (bound, &number) in bounds.iter_mut().zip(&position) {
+                *bound = (bound.0.min(number), bound.1.max(number));
+            }
         }
+        let (mut index, mut whole) = (Affine::zero(axes), Affine::zero(axes));
+        let (mut size, mut all): (i64, i64) = (1, 1);
+        for (axis, &(low, high)) in bounds.iter().enumerate().rev() {
+            whole.factors[axis] = all;
+            all = all.checked_mul(high - low + 1)?;
+            if axis >= outer {
+                index.factors[axis] = size;
+                index.constant -= low * size;
+                size = all;
+            }
+        }
+        (size <= MOST_CELLS).then_some(())?;
         // Each cell is stored once.
-        let mut seen = hashbrown::HashSet::new();
-        let key = |position: &Position| {
-            (SmallVec::<[i64; 4]>::from(&position[..outer]), index.at(position))
-        };
-        if !stored().all(|position| seen.insert(key(&position))) {
+        let mut seen: HashSet<i64> = HashSet::new();
+        if !stored().all(|position| seen.insert(whole.at(&position))) {
             return None;
         }
         // Room for triangles in a box, but not for everything.
         (size as usize <= 64 + 16 * (seen.len() + self.leaves.len())).then_some(())?;
         let mut leaves = BTreeMap::new();
         for (position, &leaf) in &self.leaves {
-            let is_free = !seen.contains(&key(position));
+            let is_free = !seen.contains(&whole.at(position));
             let is_same = *leaves.entry(index.at(position)).or_insert(leaf) == leaf;
             (is_free && is_same).then_some(())?;
         }
         let of_map = |map: &[Affine], depth: usize| {
-            let mut all =
-                Affine { constant: index.constant, factors: SmallVec::from_elem(0, depth) };
+            let mut all = Affine { constant: index.constant, ..Affine::zero(depth) };
             map.iter().zip(&index.factors).for_each(|(component, &by)| all.add(by, component));
             all
         };

@@ -164,7 +164,7 @@ impl<'a> Search<'a, '_> {
         Some(found.unwrap_or_else(|| {
             let reader = Rc::clone(reader);
             self.loads.push(Load { reader, sources });
-            let index = Affine { constant: 0, factors: Default::default() };
+            let index = Affine::zero(0);
             Operand::Cell(self.loads.len() - 1, index)
         }))
     }
@@ -344,7 +344,7 @@ fn table(reader: &Reader<'_>, leaves: &[Leaf]) -> Option<(Affine, BTreeMap<i64, 
         .map(|axis| reader.vectors.iter().map(|vector| vector[axis] + 1).max())
         .collect::<Option<_>>()?;
     let index = |axes: &[usize]| {
-        let mut index = Affine { constant: 0, factors: SmallVec::from_elem(0, depth) };
+        let mut index = Affine::zero(depth);
         let mut size = 1;
         for &axis in axes.iter().rev() {
             index.factors[axis] = size;

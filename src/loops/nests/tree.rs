@@ -115,7 +115,7 @@ impl Tree {
                 let own = self.loops.len();
                 let around = around.to_vec();
                 let inside: Vec<usize> = around.iter().copied().chain([own]).collect();
-                let trips = Affine { constant: 0, factors: Default::default() };
+                let trips = Affine::zero(0);
                 let (body, starts, executions) = Default::default();
                 self.loops.push(TreeLoop {
                     around,
