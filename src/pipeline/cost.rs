@@ -284,7 +284,7 @@ pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
                 || all >= LEAST_LARGE_BODY && trips >= LEAST_LARGE_TRIPS;
             let is_small = trips < u64::from(LEAST_ROLLED_TRIPS) && !is_large
                 || unrolled < LEAST_ROLLED_STEPS && !iteration.is_chained();
-            let is_vector = trips >= LEAST_VECTOR_TRIPS && may_be_vector(graph, region, &blocks);
+            let is_vector = is_vector(graph, region, &blocks);
             let straight = trips.saturating_mul(iteration.straight(inside));
             let rolled = iteration.rolled(inside, is_vector, elements(graph, &blocks));
             let rolled = trips.saturating_mul(rolled).saturating_add(EXECUTION);
@@ -310,10 +310,32 @@ pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
     short
 }
 
-/// Tests whether `graph` takes about the same time with its loops as with straight-line code for its
-/// short ones.
-pub(crate) fn is_fast_rolled(graph: &Graph) -> bool {
-    short_loops(graph).saved <= time_with_sweep(graph) / TOLERANCE
+/// Tests whether `rolled` with all its loops is about as fast as `other` with straight-line code for
+/// its short loops, or that is too large.
+pub(crate) fn is_as_fast(rolled: &Graph, other: &Graph) -> bool {
+    let short = short_loops(other);
+    let best = rolled_time(other).saturating_sub(short.saved);
+    short.steps >= LEAST_LARGE_STEPS || rolled_time(rolled) <= best + best / TOLERANCE
+}
+
+/// The time of `graph` with its reverse sweep and with its arrays in memory.
+fn rolled_time(graph: &Graph) -> u64 {
+    let (mut total, mut pending) = (0u64, vec![(None, graph.root(), 1u64)]);
+    while let Some((region, root, executions)) = pending.pop() {
+        let blocks = graph.tree(root);
+        let trips = region.map_or(1, |region| average_trips(graph, region));
+        let is_vector = region.is_some_and(|region| is_vector(graph, region, &blocks));
+        let iteration = Iteration::of(graph, region, &blocks);
+        let iteration = iteration.rolled(0, is_vector, elements(graph, &blocks));
+        let all = executions.saturating_mul(trips);
+        let time =
+            all.saturating_mul(iteration).saturating_add(executions.saturating_mul(EXECUTION));
+        total = total.saturating_add(time);
+        for inner in blocks.iter().flat_map(|&block| graph.regions_of(block)) {
+            pending.push((Some(inner), graph.regions[inner].root, all));
+        }
+    }
+    total
 }
 
 /// The number of elements in `blocks` of arrays other than constants.
@@ -333,7 +355,10 @@ fn elements(graph: &Graph, blocks: &[Block]) -> u64 {
 
 /// Tests whether kernels may run `region` in vectors: it is one block of arithmetic, and carries sums
 /// at most.
-fn may_be_vector(graph: &Graph, region: Region, blocks: &[Block]) -> bool {
+fn is_vector(graph: &Graph, region: Region, blocks: &[Block]) -> bool {
+    if u64::from(graph.bound(region)) < LEAST_VECTOR_TRIPS {
+        return false;
+    }
     let [block] = blocks else { return false };
     let is_arithmetic = |item: &Item| match *item {
         Item::Node(node) => match graph.nodes[node].def {

@@ -36,10 +36,15 @@ pub(super) fn with_loops(recorded: &Graph, limits: RerollLimits, options: &Optio
     folded
 }
 
-/// The recorded graph with its loops, or with loop nests in memory where those are much smaller.
+/// The recorded graph with its loops, or with loop nests in memory where these are smaller and about
+/// as fast.
 fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph {
-    /// The number of steps from which on a graph is large.
-    const LARGE: usize = 256;
+    /// The number of steps from which on rolled code may have smaller forms.
+    const LARGE: usize = 64;
+    /// The number of values that a loop carries from which on they may be an array.
+    const MANY: usize = 16;
+    /// The largest number of steps of nests that are used without other forms.
+    const SMALL: usize = 256;
     /// The numbers of steps of straight-line code for which nests are tried first.
     const LONG: RangeInclusive<usize> = 1 << 12..=1 << 19;
     /// The largest number of steps of loops that become straight-line code.
@@ -48,34 +53,29 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
     let mut nests = None;
     if !has_loops && LONG.contains(&size(recorded)) {
         nests = recognise_nests(recorded, most_cells);
-        if let Some(nests) = nests.take_if(|nests| size(nests) <= LARGE && has_triangle(nests)) {
+        if let Some(nests) = nests.take_if(|nests| size(nests) <= SMALL && has_triangle(nests)) {
             return nests;
         }
     }
     let rolled = reroll(recorded, limits);
-    let is_large = size(&rolled) > LARGE;
-    if !is_large && !carries_arrays(&rolled) || most_steps(recorded, |_| 1) > MOST_STEPS {
+    let steps = most_steps(recorded, |_| 1);
+    let carries_many = |region: Region| rolled.entries(region).len() >= MANY;
+    let is_large = size(&rolled) > LARGE || rolled.regions.keys().any(carries_many);
+    if !is_large || steps > MOST_STEPS {
         return rolled;
     }
     // A trace loop may begin in the middle of an inner loop.
     let straight = if has_loops { without_loops(recorded) } else { None };
-    let is_smaller = |other: &Graph| match is_large {
-        true => 2 * size(other) < size(&rolled),
-        false => other.nodes.len() < rolled.nodes.len(),
+    let is_smaller = |other: &Graph| 2 * size(other) < size(&rolled);
+    let is_better = |nests: &Graph| match has_triangle(nests) {
+        true => is_smaller(nests) && steps >= cost::LEAST_ROLLED_STEPS,
+        false => nests.nodes.len() < rolled.nodes.len() && cost::is_as_fast(nests, &rolled),
     };
     nests
         .or_else(|| recognise_nests(straight.as_ref().unwrap_or(recorded), most_cells))
-        .filter(is_smaller)
+        .filter(is_better)
         .or_else(|| straight.map(|graph| reroll(&graph, limits)).filter(is_smaller))
         .unwrap_or(rolled)
-}
-
-/// Tests whether a loop of `graph` carries many values, and straight-line code for short loops is
-/// hardly faster.
-fn carries_arrays(graph: &Graph) -> bool {
-    const MANY: usize = 16;
-    let carries_many = |region: Region| graph.entries(region).len() >= MANY;
-    graph.regions.keys().any(carries_many) && cost::is_fast_rolled(graph)
 }
 
 /// The number of steps of `graph`.
