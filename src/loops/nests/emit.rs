@@ -1,6 +1,8 @@
 //! Emits the graph of a tree of loops.
 
-use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::affine::Affine;
@@ -369,10 +371,7 @@ impl Emitter<'_> {
             }
             let cells = self.cells[matrix];
             self.graph.blocks[block].items.push(Item::Fill(cells));
-            let leaves: Vec<(i64, Leaf)> =
-                data.leaves.iter().map(|(&index, &leaf)| (index, leaf)).collect();
-            let parts = progressions(&leaves);
-            (parts.len() <= MOST_STORES).then_some(())?;
+            let parts = progressions(&data.leaves)?;
             for part in parts {
                 self.copy(cells, &part, block)?;
             }
@@ -423,45 +422,57 @@ impl Emitter<'_> {
 }
 
 /// The largest number of loops and stores for values from before all loops.
-const MOST_STORES: usize = 64;
+const MOST_PARTS: usize = 64;
 
-/// `leaves`, which are in order, in parts: single ones, and progressions of at least four, in which
-/// the indices and the numbers of the inputs change by the same numbers, and constants are the same.
-fn progressions(leaves: &[(i64, Leaf)]) -> Vec<Vec<(i64, Leaf)>> {
+/// `leaves` in parts: single ones, and progressions of at least four, in which the indices and the
+/// numbers of the inputs change by the same numbers, and constants are the same. `None` if there are
+/// too many parts.
+fn progressions(leaves: &BTreeMap<i64, Leaf>) -> Option<Vec<Vec<(i64, Leaf)>>> {
+    let (mut free, mut parts) = (leaves.clone(), Vec::new());
+    // One value in many cells first: what is left are rows of different values.
+    let mut groups: BTreeMap<Leaf, Vec<(i64, Leaf)>> = BTreeMap::new();
+    for (&index, &leaf) in leaves {
+        groups.entry(leaf).or_default().push((index, leaf));
+    }
+    for group in groups.values() {
+        take_progressions(group, &mut free, &mut parts)?;
+    }
+    let rest: Vec<(i64, Leaf)> = free.iter().map(|(&index, &leaf)| (index, leaf)).collect();
+    take_progressions(&rest, &mut free, &mut parts)?;
+    parts.extend(free.into_iter().map(|single| vec![single]));
+    (parts.len() <= MOST_PARTS).then_some(parts)
+}
+
+/// Moves progressions that begin with two of `leaves` from `free` to `parts`.
+fn take_progressions(
+    leaves: &[(i64, Leaf)],
+    free: &mut BTreeMap<i64, Leaf>,
+    parts: &mut Vec<Vec<(i64, Leaf)>>,
+) -> Option<()> {
     /// The number of next leaves that are tried as the second of a progression.
     const TRIED: usize = 4;
-    let by_index: HashMap<i64, Leaf> = leaves.iter().copied().collect();
-    let mut is_taken: HashSet<i64> = HashSet::new();
-    let mut parts = Vec::new();
-    // One value in many cells first: what is left are rows of different values.
-    for is_same in [true, false] {
-        for (at, &first) in leaves.iter().enumerate() {
-            if is_taken.contains(&first.0) {
-                continue;
-            }
-            let free = |index: &i64| by_index.get(index).filter(|_| !is_taken.contains(index));
-            let from = |by: (i64, i64)| {
-                let next = move |&leaf: &(i64, Leaf)| {
-                    let index = leaf.0 + by.0;
-                    let next = (index, *free(&index)?);
-                    (change(leaf, next) == Some(by)).then_some(next)
-                };
-                core::iter::successors(Some(first), next)
+    for (at, &first) in leaves.iter().enumerate() {
+        if !free.contains_key(&first.0) {
+            continue;
+        }
+        let from = |by: (i64, i64)| {
+            let next = |&leaf: &(i64, Leaf)| {
+                let index = leaf.0 + by.0;
+                let next = (index, *free.get(&index)?);
+                (change(leaf, next) == Some(by)).then_some(next)
             };
-            let others = leaves[at + 1..].iter().filter(|other| !is_taken.contains(&other.0));
-            let others = others.filter(|other| !is_same || other.1 == first.1);
-            let changes = others.take(TRIED).filter_map(|&other| change(first, other));
-            let longest = changes.max_by_key(|&by| from(by).count());
-            let part: Vec<(i64, Leaf)> = match longest.map(|by| from(by).collect::<Vec<_>>()) {
-                Some(part) if part.len() >= 4 => part,
-                _ if is_same => continue,
-                _ => vec![first],
-            };
-            is_taken.extend(part.iter().map(|leaf| leaf.0));
+            core::iter::successors(Some(first), next).collect::<Vec<_>>()
+        };
+        let others = leaves[at + 1..].iter().filter(|other| free.contains_key(&other.0));
+        let changes = others.take(TRIED).filter_map(|&other| change(first, other));
+        let longest = changes.map(from).max_by_key(Vec::len);
+        if let Some(part) = longest.filter(|part| part.len() >= 4) {
+            part.iter().for_each(|leaf| _ = free.remove(&leaf.0));
             parts.push(part);
+            (parts.len() <= MOST_PARTS).then_some(())?;
         }
     }
-    parts
+    Some(())
 }
 
 /// The changes of the index and of the number of the input from one value to another one.

@@ -84,6 +84,9 @@ pub(super) struct Operands {
     pub(super) matrices: Vec<Matrix>,
 }
 
+/// The largest number of operands that are read from memory.
+const MOST_LOADS: usize = 512;
+
 /// The operands of all statements of `tree`; `None` if one has no form in loops.
 pub(super) fn operands(recording: &Recording<'_>, tree: &Tree) -> Option<Operands> {
     let mut search = Search {
@@ -114,6 +117,7 @@ pub(super) fn operands(recording: &Recording<'_>, tree: &Tree) -> Option<Operand
     let returned = returned.map(|&node| search.operand(&end, vec![search.source(node)?]));
     let returned = returned.collect::<Option<Vec<_>>>()?;
     let Search { variables, copies, loads, tables, .. } = search;
+    (loads.len() <= MOST_LOADS).then_some(())?;
     let (mut matrices, cells) = matrices(tree, &loads)?;
     let of_loads = matrices.len();
     matrices.extend(tables);
