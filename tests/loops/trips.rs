@@ -66,7 +66,7 @@ fn graphs_too_large_after_rolling_stay_on_the_tape() {
     let limits = limits(|limits| limits.compiled = 50);
     let loops = |x: &[Var]| (0..1000).fold(x[0], |state, i| (state + constant(i)).sin());
     let straight = |x: &[Var]| {
-        (0..60).fold(x[0], |state, i| match i * i % 7 % 3 {
+        (0..60).fold(x[0], |state, i| match i * i / 7 % 3 {
             0 => state.sin() * constant(i),
             1 => state + x[0] * state * constant(i),
             _ => state.exp().sqrt().ln() - x[0],

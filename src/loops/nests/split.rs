@@ -68,10 +68,14 @@ pub(super) fn split<'t>(
     };
     let is_found = |bounds: &Vec<usize>| {
         let lengths: Vec<usize> = bounds.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        2 * lengths.len() <= times + 2 && are_rows(&lengths)
+        // The first row may begin later, and the last one end earlier.
+        let first = usize::from(lengths[0] < lengths[lengths.len() / 2]);
+        let last = lengths.len() - usize::from(lengths.last() < lengths.get(lengths.len() / 2));
+        let is_inner = first < last && are_rows(&lengths[first..last]);
+        2 * lengths.len() <= times + 2 && (are_rows(&lengths) || is_inner)
     };
     let found = (1..=most).map(bounds).find(is_found);
-    let bounds = found.unwrap_or_else(|| vec![0, times]);
+    let bounds = found.unwrap_or_else(|| without_ends(parse, whole, period));
     bounds.windows(2).map(|bounds| &whole[bounds[0] * period..bounds[1] * period]).collect()
 }
 
@@ -139,6 +143,32 @@ fn usual<I: Iterator<Item = Option<i64>>>(changes: impl Fn() -> I) -> Option<i64
     changes().flatten().for_each(|by| *counts.entry(by).or_default() += 1);
     let most = counts.into_iter().max_by_key(|&(by, count)| (count, by));
     most.filter(|&(_, count)| 2 * count >= changes().count()).map(|(by, _)| by)
+}
+
+/// The bounds of the pieces of `whole`: all iterations, but for a first and a last one in which inner
+/// loops have other trip counts than follow from the others.
+fn without_ends(parse: &Parse, whole: &[Token], period: usize) -> Vec<usize> {
+    let times = whole.len() / period;
+    let trips = |iteration: usize| {
+        whole[iteration * period..][..period].iter().filter_map(|token| match token.key {
+            Key::Loop(number) => {
+                let tokens = &parse.executions[token.execution as usize];
+                Some((tokens.len() / parse.bodies[number as usize].len()) as i64)
+            }
+            Key::Form(_) => None,
+        })
+    };
+    let change = |at: usize| trips(at).zip(trips(at - 1)).map(|(own, before)| own - before);
+    let is_usual = |at: usize| change(at).eq(change(times / 2));
+    let mut bounds = vec![0];
+    if !is_usual(1) {
+        bounds.push(1);
+    }
+    if !is_usual(times - 1) {
+        bounds.push(times - 1);
+    }
+    bounds.push(times);
+    bounds
 }
 
 /// Tests whether these may be the lengths of the rows of a rectangle or triangle, or of several equal
