@@ -91,9 +91,9 @@ fn packed(x: &[Var], n: usize) -> Var {
     let (b, l) = x.split_at(n);
     let mut y = b.to_vec();
     let mut at = 0;
-    for i in 0..n {
-        for j in i + 1..n {
-            y[j] += l[at] * b[i];
+    for (i, &b) in b.iter().enumerate() {
+        for y in &mut y[i + 1..] {
+            *y += l[at] * b;
             at += 1;
         }
     }
@@ -173,8 +173,10 @@ fn recurrence(x: &[Var], n: usize) -> Var {
     (0..n).map(|i| y[i] * y[n - 1 - i]).sum()
 }
 
-/// Each program, with the number of inputs for a size.
-const PROGRAMS: [(&str, Program, fn(usize) -> usize); 11] = [
+/// A program with the number of inputs for a size.
+type Sample = (&'static str, Program, fn(usize) -> usize);
+
+const PROGRAMS: [Sample; 11] = [
     ("sides", sides, |n| 2 * n * n),
     ("packed", packed, |n| n * (n + 1) / 2),
     ("pairs", pairs, |n| n),
