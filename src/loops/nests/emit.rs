@@ -357,8 +357,8 @@ impl Emitter<'_> {
             Value::Entry(number) => self.entries.get(&(number, variable)).copied(),
             Value::Exit(number) => self.exits.get(&(number, variable)).copied(),
             Value::Copy(number) => self.copies[number],
-            // Never read without a value.
-            Value::First(leaf) => Some(self.leaf(leaf.unwrap_or(Leaf::Const(0)))),
+            // Never read without a value: a NaN would show.
+            Value::First(leaf) => Some(self.leaf(leaf.unwrap_or(Leaf::Const(f64::NAN.to_bits())))),
         }
     }
 

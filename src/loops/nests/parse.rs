@@ -14,6 +14,7 @@ use hashbrown::HashSet;
 
 use super::recording::Recording;
 use super::split::split;
+use super::tree::MOST_STATEMENTS;
 use crate::entity::Entity;
 use crate::loops::reroll::{RerollLimits, TemplateId, runs};
 
@@ -91,7 +92,10 @@ impl Parse {
             ..RerollLimits::DEFAULT
         };
         let mut runs = runs(&ids, &limits);
-        let Some(period) = runs.first().map(|run| run.period) else { return Vec::new() };
+        let shortest = runs.first().map(|run| run.period);
+        let Some(period) = shortest.filter(|&period| period <= MOST_STATEMENTS) else {
+            return Vec::new();
+        };
         runs.retain(|run| run.period == period);
         runs.sort_by_key(|run| core::cmp::Reverse(run.end - run.start));
         // Runs of one loop may begin with any of its steps: the longest decides.
@@ -118,7 +122,8 @@ impl Parse {
     ) -> usize {
         let middle = start + ((end - start) / period / 2).max(1) * period;
         // The number of operands from a step before to one after the beginning of an iteration.
-        let mut crossing = vec![0; period];
+        // Until the end the changes from one place to the next.
+        let mut crossing = vec![0i64; 2 * period + 1];
         for at in middle..middle + period {
             let until = self.tokens.get(at + 1).map_or(recording.steps.len() as u32, |t| t.first);
             for step in self.tokens[at].first..until {
@@ -126,11 +131,17 @@ impl Parse {
                     let Some(producer) = recording.step_of(operand) else { continue };
                     let token = self.tokens.partition_point(|token| token.first <= producer) - 1;
                     if token < at && at - token < period {
-                        (token + 1..=at).for_each(|at| crossing[(at - start) % period] += 1);
+                        let first = (token + 1 - start) % period;
+                        crossing[first] += 1;
+                        crossing[first + at - token] -= 1;
                     }
                 }
             }
         }
+        for at in 1..crossing.len() {
+            crossing[at] += crossing[at - 1];
+        }
+        let crossing = |at: usize| crossing[at] + crossing[at + period];
         let form = |mut token: Token| loop {
             match token.key {
                 Key::Form(form) => return form,
@@ -138,7 +149,7 @@ impl Parse {
             }
         };
         let place = |at: usize| recording.place(form(self.tokens[start + at]));
-        (0..period).min_by_key(|&at| (crossing[at], place(at), at)).unwrap_or(0)
+        (0..period).min_by_key(|&at| (crossing(at), place(at), at)).unwrap_or(0)
     }
 
     /// Makes loops of all sequences of iterations with these bodies.

@@ -66,7 +66,7 @@ pub(super) struct Tree {
 }
 
 /// The largest number of statements.
-const MOST_STATEMENTS: usize = 1 << 12;
+pub(super) const MOST_STATEMENTS: usize = 1 << 12;
 
 impl Tree {
     /// The tree of `parse`, of so many steps; `None` if it is too large, or if a trip count is no
