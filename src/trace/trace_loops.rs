@@ -6,9 +6,11 @@
 
 use core::num::NonZeroU32;
 
+use smallvec::SmallVec;
+
 use super::event::Step;
 use super::induction::{Induction, InductionPattern, infer_induction};
-use super::{Events, Role};
+use super::{Events, Operand, Role};
 use crate::entity::{Entity, entity};
 
 /// A segment of a trace whose iterations have the same events, with operands that follow an
@@ -45,14 +47,21 @@ impl LoopThreshold {
 /// The largest number of iterations; longer segments become several loops.
 const MAX_ITERATIONS: usize = 1 << 24;
 /// The number of later iterations from which a segment with equal events is tried again, after its
-/// operands followed no pattern.
-const MAX_RETRIES: usize = 4;
+/// operands followed no pattern, one after the other: at least, at most, and for how many iterations
+/// one.
+const RETRIES: (usize, usize, usize) = (4, 64, 16);
+/// The number of iterations with a pattern that are not tried in vain, even if they are no loop: rows
+/// of a triangle become longer.
+const LEAST_ROW: usize = 6;
 /// The nesting depth to which a segment without a pattern is searched for shorter periods.
 const MAX_DEPTH: usize = 4;
 /// The number of latest equal events that are tried as candidates for the period.
 const MAX_OCCURRENCES: usize = 8;
 /// The largest number of periods that are tried as one iteration.
 const MAX_GROUPED: usize = 4;
+/// The number of loops in a segment that may be rows of an outer loop, and of periods that are tried.
+const MAX_ROWS: usize = 4;
+const MAX_OUTER: usize = 4;
 /// The number of periods whose match length is cached.
 const CACHED_PERIODS: usize = 64;
 /// The size of the hash table of latest events, as a power of two.
@@ -252,7 +261,9 @@ impl Search<'_> {
     }
 
     fn roll_with_period(&mut self, mut start: usize, mut end: usize, period: usize) -> bool {
-        let (mut tries, mut rolled, whole) = (0, 0, end - start);
+        let (mut tries, mut rolled, mut loops, whole) = (0, 0, 0, end - start);
+        let (least, most, iterations) = RETRIES;
+        let most_tries = (whole / period / iterations).clamp(least, most);
         // Ignored marks may precede the loop; then as many behind it complete its last iteration.
         while start < end && self.is_mark(start) {
             start += 1;
@@ -260,20 +271,49 @@ impl Search<'_> {
                 end += 1;
             }
         }
-        while end.saturating_sub(start) >= period * self.threshold.iterations && tries < MAX_RETRIES
+        let first = start;
+        while end.saturating_sub(start) >= period * self.threshold.iterations && tries < most_tries
         {
             let range = self.longest(start, end, period);
             start = range.start;
             if self.threshold.is_reached(&range) {
+                loops += 1;
+                let outer = if loops > MAX_ROWS { None } else { self.outer(first, end, &range) };
+                let range = outer.unwrap_or(range);
                 self.push(range);
-                rolled += period * range.times;
+                rolled += range.period * range.times;
                 start = range.end();
+                tries = 0;
             } else {
                 start += period * range.times.max(1);
-                tries += 1;
+                tries += usize::from(range.times < LEAST_ROW);
             }
         }
         rolled * 2 >= whole
+    }
+
+    /// The loop from event `start` on of which `row` is an iteration, if there is one: in events of the
+    /// same kinds alone its period shows nowhere else but in the distance from the values that `row`
+    /// reads to their uses, if these are values of the row before.
+    fn outer(&self, start: usize, end: usize, row: &LoopRange) -> Option<LoopRange> {
+        let period = row.period;
+        let middle = row.start + row.times / 2 * period;
+        let mut periods: SmallVec<[usize; 4]> = SmallVec::new();
+        for at in middle..middle + period {
+            let (now, next) = (self.events.at(at), self.events.at(at + period));
+            for pair in now.operands().zip(next.operands()) {
+                let (Operand::Event(read), Operand::Event(next)) = pair else { continue };
+                let is_row = (read as usize) < row.start && next as usize == read as usize + period;
+                let outer = (at - read as usize).next_multiple_of(period);
+                if is_row && periods.len() < MAX_OUTER && !periods.contains(&outer) {
+                    periods.push(outer);
+                }
+            }
+        }
+        periods.sort_unstable();
+        let longest = periods.iter().map(|&outer| self.longest(start, end, outer));
+        let is_whole = |range: &LoopRange| 2 * (range.end() - start) >= end - start;
+        longest.filter(|range| self.threshold.is_reached(range)).find(is_whole)
     }
 
     /// The longest loop that begins with event `start`, where the events to `end` repeat but for

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::affine::Affine;
@@ -42,7 +42,7 @@ pub(super) struct Matrix {
 type Position = SmallVec<[i64; 4]>;
 
 /// The largest number of cells of a matrix, so that indices have no overflow.
-const MOST_CELLS: i64 = 1 << 30;
+const MOST_CELLS: i64 = 1 << 26;
 
 /// A matrix, and the index of a cell.
 type Cell = (usize, Affine);
@@ -65,15 +65,15 @@ fn producers(tree: &Tree, load: &Load<'_>) -> Vec<Producer> {
     let mut ended: BTreeMap<usize, usize> = BTreeMap::new();
     for source in &load.sources {
         let Source::Step(step) = *source else { continue };
-        let (statement, number) = tree.of_step[step as usize];
-        let data = &tree.statements[statement as usize];
-        let vector = data.vector(number as usize);
+        let statement = tree.statement_of(step);
+        let data = &tree.statements[statement];
+        let vector = tree.vector_of(step);
         let is_last = |depth: &usize| {
             let trips = tree.loops[data.loops[*depth]].trips.at(&vector[..*depth]);
             vector[*depth] == trips - 1
         };
         let count = (0..data.loops.len()).rev().take_while(is_last).count();
-        let least = ended.entry(statement as usize).or_insert(count);
+        let least = ended.entry(statement).or_insert(count);
         *least = count.min(*least);
     }
     ended.into_iter().map(|(statement, ended)| Producer { statement, ended }).collect()
@@ -131,6 +131,7 @@ impl Positions {
 
 /// The layout of the matrix of one family.
 struct Layout<'a> {
+    tree: &'a Tree,
     loads: Vec<(usize, &'a Load<'a>)>,
     /// The one with the axes of the matrix first.
     producing: Vec<Producing<'a>>,
@@ -150,7 +151,7 @@ impl<'a> Layout<'a> {
         let mut counts: BTreeMap<Producer, usize> = BTreeMap::new();
         for &load in family {
             let is_of = |producer: &Producer, source: &Source| match *source {
-                Source::Step(step) => tree.of_step[step as usize].0 as usize == producer.statement,
+                Source::Step(step) => tree.statement_of(step) == producer.statement,
                 Source::Leaf(_) => false,
             };
             for &producer in &producers[load] {
@@ -162,14 +163,14 @@ impl<'a> Layout<'a> {
         ordered.sort_by_key(|&(_, count)| core::cmp::Reverse(count));
         let producing: Vec<Producing<'a>> =
             ordered.into_iter().map(|(producer, _)| Producing::of(tree, producer)).collect();
-        let mut positions = Positions { of_steps: vec![u32::MAX; tree.of_step.len()], all: vec![] };
+        let mut positions = Positions { of_steps: vec![u32::MAX; tree.steps()], all: vec![] };
         for &(step, vector) in producing.first().into_iter().flat_map(|main| &main.steps) {
             positions.set(step, vector.into());
         }
         let loads: Vec<(usize, &Load<'_>)> =
             family.iter().map(|&load| (load, &loads[load])).collect();
         let maps = vec![None; loads.len()];
-        Layout { loads, producing, positions, leaves: HashMap::new(), maps }
+        Layout { tree, loads, producing, positions, leaves: HashMap::new(), maps }
     }
 
     fn axes(&self) -> usize {
@@ -198,11 +199,11 @@ impl<'a> Layout<'a> {
                 Source::Step(step) => self.positions.get(*step),
                 Source::Leaf(_) => None,
             };
-            let pairs = reader.vectors.iter().zip(&load.sources);
-            pairs.filter_map(move |(&vector, source)| Some((vector, of(source)?)))
+            let pairs = reader.vectors().zip(&load.sources);
+            pairs.filter_map(move |(vector, source)| Some((vector, of(source)?)))
         };
         let map = through(reader.loops.len(), self.axes(), known)?;
-        for (vector, &source) in reader.vectors.iter().zip(&load.sources) {
+        for (vector, &source) in reader.vectors().zip(&load.sources) {
             let position = at(&map, vector);
             match source {
                 Source::Step(step) => self.positions.set(step, position)?,
@@ -258,18 +259,27 @@ impl<'a> Layout<'a> {
         let outer = self.common_loops();
         let axes = self.axes();
         let scope = outer.checked_sub(1).map(|last| self.producing[0].loops[last]);
-        let stored = || {
-            self.producing.iter().flat_map(|producing| {
-                let map = producing.map.as_deref().unwrap_or_default();
-                producing.steps.iter().map(move |(_, vector)| at(map, vector))
-            })
+        // Calls a function with all positions that are stored.
+        let for_each_stored = |each: &mut dyn FnMut(&[i64])| {
+            let mut position = Position::from_elem(0, axes);
+            for Producing { loops, map, .. } in &self.producing {
+                let map = map.as_deref().unwrap_or_default();
+                self.tree.for_each_vector(loops, &mut |vector: &[i64]| {
+                    for (number, component) in position.iter_mut().zip(map) {
+                        *number = component.at(vector);
+                    }
+                    each(&position);
+                });
+            }
         };
         let mut bounds = vec![(i64::MAX, i64::MIN); axes];
-        for position in stored().chain(self.leaves.keys().cloned()) {
-            for (bound, &number) in bounds.iter_mut().zip(&position) {
+        let mut extend = |position: &[i64]| {
+            for (bound, &number) in bounds.iter_mut().zip(position) {
                 *bound = (bound.0.min(number), bound.1.max(number));
             }
-        }
+        };
+        for_each_stored(&mut extend);
+        self.leaves.keys().for_each(|position| extend(position));
         let (mut index, mut whole) = (Affine::zero(axes), Affine::zero(axes));
         let (mut size, mut all): (i64, i64) = (1, 1);
         for (axis, &(low, high)) in bounds.iter().enumerate().rev() {
@@ -281,17 +291,34 @@ impl<'a> Layout<'a> {
                 size = all;
             }
         }
-        (size <= MOST_CELLS).then_some(())?;
+        (all <= MOST_CELLS).then_some(())?;
         // Each cell is stored once.
-        let mut seen: HashSet<i64> = HashSet::new();
-        if !stored().all(|position| seen.insert(whole.at(&position))) {
-            return None;
-        }
+        let low = Affine {
+            constant: -bounds
+                .iter()
+                .zip(&whole.factors)
+                .map(|(bound, by)| bound.0 * by)
+                .sum::<i64>(),
+            ..whole.clone()
+        };
+        let bit = |position: &[i64]| {
+            let at = low.at(position) as usize;
+            (at / 64, 1 << (at % 64))
+        };
+        let (mut seen, mut count, mut is_once) = (vec![0u64; all as usize / 64 + 1], 0, true);
+        for_each_stored(&mut |position| {
+            let (word, bit) = bit(position);
+            is_once &= seen[word] & bit == 0;
+            seen[word] |= bit;
+            count += 1;
+        });
         // Room for triangles in a box, but not for everything.
-        (size as usize <= 64 + 16 * (seen.len() + self.leaves.len())).then_some(())?;
+        let is_filled = size as usize <= 64 + 16 * (count + self.leaves.len());
+        (is_once && is_filled).then_some(())?;
         let mut leaves = BTreeMap::new();
         for (position, &leaf) in &self.leaves {
-            let is_free = !seen.contains(&whole.at(position));
+            let (word, bit) = bit(position);
+            let is_free = seen[word] & bit == 0;
             let is_same = *leaves.entry(index.at(position)).or_insert(leaf) == leaf;
             (is_free && is_same).then_some(())?;
         }
@@ -340,6 +367,8 @@ impl<'a> Producing<'a> {
                 None => steps.push((step, vector)),
             }
         }
+        let in_gaps = tree.in_gaps().filter(|&step| tree.statement_of(step) == producer.statement);
+        steps.extend(in_gaps.map(|step| (step, &tree.vector_of(step)[..depth])));
         Producing { producer, loops: &statement.loops[..depth], steps, map: None }
     }
 }

@@ -28,20 +28,23 @@ mod variables;
 
 use crate::ssa::Graph;
 
-/// The loop nests of `graph`, which is as recorded, of one block of primitives and guards; `None`
+/// The loop nests of `graph`, which is as recorded, of one block of primitives, guards and trace loops; `None`
 /// if it has other steps, or an operand or trip count of another form, or would need more than
 /// `most_cells` cells of memory.
 ///
 /// The new graph does the same operations on the same numbers in the same order.
 pub fn recognise_nests(graph: &Graph, most_cells: u64) -> Option<Graph> {
     let recording = recording::Recording::of(graph)?;
-    let parse = parse::parse(&recording);
-    if parse.bodies.is_empty() {
-        return None;
-    }
-    let tree = tree::Tree::of(&parse, recording.steps.len())?;
-    let operands = operands::operands(&recording, &tree)?;
-    let cells = operands.matrices.iter().map(|matrix| u64::from(matrix.size)).sum::<u64>();
-    (cells <= most_cells).then_some(())?;
-    emit::emit(&recording, &tree, operands)
+    let nests = |peels| {
+        let parse = parse::parse(&recording, peels)?;
+        if parse.bodies.is_empty() {
+            return None;
+        }
+        let tree = tree::Tree::of(&recording, &parse)?;
+        let operands = operands::operands(&recording, &tree)?;
+        let cells = operands.matrices.iter().map(|matrix| u64::from(matrix.size)).sum::<u64>();
+        (cells <= most_cells).then_some(())?;
+        emit::emit(&recording, &tree, operands)
+    };
+    nests(false).or_else(|| nests(true))
 }

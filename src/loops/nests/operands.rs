@@ -1,5 +1,6 @@
 //! Finds for each operand of each statement the value that it has in all iterations.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -10,7 +11,6 @@ use super::affine::Affine;
 use super::matrices::{Matrix, matrices};
 use super::recording::Recording;
 use super::tree::Tree;
-use crate::ssa::{Def, Node};
 
 /// A value from before all loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,8 +63,26 @@ pub(super) struct Copy {
 /// The operands of a statement, or the returned values, which are read after all steps.
 pub(super) struct Reader<'a> {
     pub(super) loops: &'a [usize],
-    pub(super) vectors: Vec<&'a [i64]>,
+    /// The iteration vectors of its steps.
+    vectors: Vec<Cow<'a, [i64]>>,
+    /// The steps before which it reads.
+    before: Vec<u32>,
+    /// Its steps.
     steps: Vec<u32>,
+}
+
+/// One of the operands of a reader, at all its steps.
+struct Column<'a> {
+    reader: Rc<Reader<'a>>,
+    slot: usize,
+    sources: Vec<Source>,
+}
+
+impl Reader<'_> {
+    /// The iteration vectors of its steps.
+    pub(super) fn vectors(&self) -> impl Iterator<Item = &[i64]> + Clone {
+        self.vectors.iter().map(|vector| &vector[..])
+    }
 }
 
 /// An operand that is read from memory.
@@ -100,21 +118,25 @@ pub(super) fn operands(recording: &Recording<'_>, tree: &Tree) -> Option<Operand
     };
     let mut of_statements = Vec::new();
     for statement in &tree.statements {
-        let vectors = (0..statement.steps.len()).map(|number| statement.vector(number)).collect();
-        let steps = statement.steps.clone();
-        let reader = Rc::new(Reader { loops: &statement.loops, vectors, steps });
+        let vectors = (0..statement.steps.len()).map(|number| statement.vector(number).into());
+        let (vectors, steps) = (vectors.collect(), statement.steps.clone());
+        let before = steps.clone();
+        let reader = Rc::new(Reader { loops: &statement.loops, vectors, before, steps });
         let count = statement.steps.first().map_or(0, |&step| recording.operands(step).len());
         let slots = (0..count).map(|slot| {
-            let sources = statement.steps.iter();
-            let sources = sources.map(|&step| search.source(recording.operands(step)[slot]));
-            let sources = sources.collect::<Option<_>>()?;
-            search.operand(&reader, sources)
+            let sources = statement.steps.iter().map(|&step| recording.operands(step)[slot]);
+            let (reader, sources) = (Rc::clone(&reader), sources.collect());
+            search.operand(Column { reader, slot, sources })
         });
         of_statements.push(slots.collect::<Option<Vec<_>>>()?);
     }
-    let end = Rc::new(Reader { loops: &[], vectors: vec![&[]], steps: vec![u32::MAX] });
-    let returned = recording.returned().iter();
-    let returned = returned.map(|&node| search.operand(&end, vec![search.source(node)?]));
+    let vectors = vec![Cow::Borrowed(&[][..])];
+    let end = vec![u32::MAX];
+    let end = Rc::new(Reader { loops: &[], vectors, before: end.clone(), steps: end });
+    let returned = recording.returned.iter().map(|&source| {
+        let (reader, sources) = (Rc::clone(&end), vec![source]);
+        search.operand(Column { reader, slot: 0, sources })
+    });
     let returned = returned.collect::<Option<Vec<_>>>()?;
     let Search { variables, copies, loads, tables, .. } = search;
     (loads.len() <= MOST_LOADS).then_some(())?;
@@ -149,39 +171,66 @@ struct Search<'a, 'r> {
 }
 
 impl<'a> Search<'a, '_> {
-    /// The operand with these sources, one for each step of `reader`.
-    fn operand(&mut self, reader: &Rc<Reader<'a>>, sources: Vec<Source>) -> Option<Operand> {
+    fn operand(&mut self, column: Column<'a>) -> Option<Operand> {
+        if self.has_tables(&column) {
+            return self.in_memory(column);
+        }
+        let Column { reader, slot, sources } = &column;
         let first = *sources.first()?;
         let is_same = sources.iter().all(|source| *source == first);
         match first {
             Source::Leaf(leaf) if is_same => return Some(Operand::Leaf(leaf)),
             _ => {}
         }
-        let leaf = |source: &Source| match source {
-            Source::Leaf(leaf) => Some(*leaf),
-            Source::Step(_) => None,
+        let found = match leaves(sources) {
+            Some(leaves) => self.inputs(reader, &leaves),
+            None => self.variable(reader, sources).or_else(|| self.carried(reader, *slot, sources)),
         };
-        if let Some(leaves) = sources.iter().map(leaf).collect::<Option<Vec<Leaf>>>() {
-            return self.inputs(reader, &leaves).or_else(|| self.table(reader, &leaves));
-        }
-        let found = self.variable(reader, &sources).or_else(|| self.carried(reader, &sources));
-        Some(found.unwrap_or_else(|| {
-            let reader = Rc::clone(reader);
-            self.loads.push(Load { reader, sources });
-            let index = Affine::zero(0);
-            Operand::Cell(self.loads.len() - 1, index)
-        }))
+        found.or_else(|| self.in_memory(column))
     }
 
-    fn source(&self, node: Node) -> Option<Source> {
-        if let Some(step) = self.recording.step_of(node) {
-            return Some(Source::Step(step));
+    /// The operand as an element of a table, or of a matrix of cells.
+    fn in_memory(&mut self, column: Column<'a>) -> Option<Operand> {
+        let (reader, sources) = self.with_leaves_in_gaps(column);
+        if let Some(leaves) = leaves(&sources) {
+            return self.table(&reader, &leaves);
         }
-        match self.recording.graph.nodes[node].def {
-            Def::Const(bits) => Some(Source::Leaf(Leaf::Const(bits))),
-            Def::Input(number) => Some(Source::Leaf(Leaf::Input(number))),
-            _ => None,
+        self.loads.push(Load { reader, sources });
+        Some(Operand::Cell(self.loads.len() - 1, Affine::zero(0)))
+    }
+
+    /// Tests whether `column` is a table of constants in a gap.
+    fn has_tables(&self, Column { reader, slot, .. }: &Column<'_>) -> bool {
+        let is_table = |&step: &u32| {
+            let gap = self.recording.gap_after(step);
+            gap.is_some_and(|gap| self.recording.is_table(gap, step, *slot))
+        };
+        !self.recording.gaps.is_empty() && reader.steps.iter().any(is_table)
+    }
+
+    /// `column` with the inputs and constants of steps in gaps.
+    fn with_leaves_in_gaps(&self, column: Column<'a>) -> (Rc<Reader<'a>>, Vec<Source>) {
+        let Column { reader, slot, mut sources } = column;
+        let (recording, depth) = (self.recording, reader.loops.len());
+        let mut vectors = Vec::new();
+        for at in 0..reader.steps.len() {
+            let step = reader.steps[at];
+            let Source::Leaf(_) = sources[at] else { continue };
+            let Some(gap) = recording.gap_after(step) else { continue };
+            for ahead in 1..=recording.gaps[gap].times {
+                let Some(leaf) = recording.leaf_in_gap(gap, step, slot, ahead) else { break };
+                let mut vector = self.tree.vector_in_gap(gap, step, ahead);
+                vector.truncate(depth);
+                vectors.push(Cow::Owned(vector));
+                sources.push(Source::Leaf(leaf));
+            }
         }
+        if vectors.is_empty() {
+            return (reader, sources);
+        }
+        let vectors = reader.vectors.iter().cloned().chain(vectors).collect();
+        let (before, steps) = Default::default();
+        (Rc::new(Reader { loops: reader.loops, vectors, before, steps }), sources)
     }
 
     /// The operand, if `leaves` are inputs of one kind whose numbers are affine, or those of a packed
@@ -197,15 +246,15 @@ impl<'a> Search<'a, '_> {
         let is_one_kind = numbers.iter().all(|&number| is_active(number) == is_active(numbers[0]));
         let depth = reader.loops.len();
         let values = || numbers.iter().copied();
-        let affine = Affine::through(depth, reader.vectors.iter().copied().zip(values()));
+        let affine = Affine::through(depth, reader.vectors().zip(values()));
         let (index, changes) = match affine {
             Some(index) => (index, SmallVec::new()),
             None => {
                 let pairs = |&number: &i64| number * (number - 1) / 2;
-                let extended = |vector: &&[i64]| -> Vec<i64> {
+                let extended = |vector: &[i64]| -> Vec<i64> {
                     vector.iter().copied().chain(vector.iter().map(pairs)).collect()
                 };
-                let extended: Vec<Vec<i64>> = reader.vectors.iter().map(extended).collect();
+                let extended: Vec<Vec<i64>> = reader.vectors().map(extended).collect();
                 let samples = extended.iter().map(|vector| &vector[..]).zip(values());
                 let mut index = Affine::through(2 * depth, samples)?;
                 let changes = index.factors.drain(depth..).collect();
@@ -231,9 +280,10 @@ impl<'a> Search<'a, '_> {
         let statements = self.statements(sources);
         let assigned = self.assigned(&statements);
         let mut first = None;
-        for (before, &source) in latest(&assigned, &reader.steps).zip(sources) {
+        let recording = self.recording;
+        for (before, &source) in latest(recording, &assigned, &reader.before).zip(sources) {
             let is_latest = match source {
-                Source::Step(source) => before == Some(source),
+                Source::Step(source) => before == Some(recording.position(source)),
                 Source::Leaf(leaf) => before.is_none() && *first.get_or_insert(leaf) == leaf,
             };
             is_latest.then_some(())?;
@@ -243,7 +293,7 @@ impl<'a> Search<'a, '_> {
 
     /// The operand, if all iterations of the innermost loop but the first read the latest values,
     /// assigned in the same execution of the loop.
-    fn carried(&mut self, reader: &Rc<Reader<'a>>, sources: &[Source]) -> Option<Operand> {
+    fn carried(&mut self, reader: &Reader<'a>, slot: usize, sources: &[Source]) -> Option<Operand> {
         let (&inner, around) = reader.loops.split_last()?;
         let depth = around.len();
         let is_first = |&at: &usize| reader.vectors[at][depth] == 0;
@@ -254,27 +304,30 @@ impl<'a> Search<'a, '_> {
         };
         let assigned = self.assigned(&statements);
         (!assigned.is_empty()).then_some(())?;
-        let tree = self.tree;
+        let (tree, recording) = (self.tree, self.recording);
         let start = |at: usize| tree.loops[inner].start(&reader.vectors[at][..depth]);
-        for (at, before) in latest(&assigned, &reader.steps).enumerate() {
-            let is_inside = before.is_some_and(|before| before >= start(at));
+        for (at, before) in latest(recording, &assigned, &reader.before).enumerate() {
+            let is_inside = before.is_some_and(|before| before >= recording.position(start(at)));
             let fits = match sources[at] {
                 _ if reader.vectors[at][depth] == 0 => !is_inside,
-                Source::Step(source) => before == Some(source) && is_inside,
+                Source::Step(source) => before == Some(recording.position(source)) && is_inside,
                 Source::Leaf(_) => false,
             };
             fits.then_some(())?;
         }
         // Read before the loop.
         let is_before = |&at: &usize| match sources[at] {
-            Source::Step(step) => step < start(at),
+            Source::Step(step) => recording.position(step) < recording.position(start(at)),
             Source::Leaf(_) => true,
         };
         firsts.iter().all(is_before).then_some(())?;
-        let vectors = firsts.iter().map(|&at| &reader.vectors[at][..depth]).collect();
-        let steps = firsts.iter().map(|&at| start(at)).collect();
-        let outer = Rc::new(Reader { loops: around, vectors, steps });
-        let operand = self.operand(&outer, firsts.iter().map(|&at| sources[at]).collect())?;
+        let vectors = firsts.iter().map(|&at| reader.vectors[at][..depth].to_vec().into());
+        let vectors = vectors.collect();
+        let before = firsts.iter().map(|&at| start(at)).collect();
+        let steps = firsts.iter().map(|&at| reader.steps[at]).collect();
+        let outer = Rc::new(Reader { loops: around, vectors, before, steps });
+        let sources = firsts.iter().map(|&at| sources[at]).collect();
+        let operand = self.operand(Column { reader: outer, slot, sources })?;
         let copy = Copy { before: inner, operand };
         let known = self.copies.iter().position(|known| *known == copy);
         let copy = known.unwrap_or_else(|| {
@@ -287,7 +340,7 @@ impl<'a> Search<'a, '_> {
     /// The statements that compute `sources`, in order.
     fn statements(&self, sources: &[Source]) -> Vec<usize> {
         let statement = |source: &Source| match *source {
-            Source::Step(step) => Some(self.tree.of_step[step as usize].0 as usize),
+            Source::Step(step) => Some(self.tree.statement_of(step)),
             Source::Leaf(_) => None,
         };
         let mut statements: Vec<usize> = sources.iter().filter_map(statement).collect();
@@ -329,15 +382,32 @@ impl<'a> Search<'a, '_> {
     }
 }
 
-/// For each of `steps` the latest of `assigned` before it; both in order.
-fn latest(assigned: &[u32], steps: &[u32]) -> impl Iterator<Item = Option<u32>> {
+/// For each of `steps` the position of the latest one before it of those that `assigned` are, also
+/// in gaps; both in order.
+fn latest(
+    recording: &Recording<'_>,
+    assigned: &[u32],
+    steps: &[u32],
+) -> impl Iterator<Item = Option<u32>> {
     let mut next = 0;
     steps.iter().map(move |&step| {
         while assigned.get(next).is_some_and(|&other| other < step) {
             next += 1;
         }
-        next.checked_sub(1).map(|at| assigned[at])
+        let latest = next.checked_sub(1).map(|at| assigned[at])?;
+        let gap = recording.gap_after(latest).map(|gap| &recording.gaps[gap]);
+        let in_gap = gap.filter(|gap| gap.at <= step).map_or(0, |gap| gap.times * gap.period);
+        Some(recording.position(latest) + in_gap)
     })
+}
+
+/// `sources`, if all are leaves.
+fn leaves(sources: &[Source]) -> Option<Vec<Leaf>> {
+    let leaf = |source: &Source| match source {
+        Source::Leaf(leaf) => Some(*leaf),
+        Source::Step(_) => None,
+    };
+    sources.iter().map(leaf).collect()
 }
 
 /// The values of an operand in an array with an axis for each loop on which they depend: the index,
@@ -345,7 +415,7 @@ fn latest(assigned: &[u32], steps: &[u32]) -> impl Iterator<Item = Option<u32>> 
 fn table(reader: &Reader<'_>, leaves: &[Leaf]) -> Option<(Affine, BTreeMap<i64, Leaf>)> {
     let depth = reader.loops.len();
     let extents: Vec<i64> = (0..depth)
-        .map(|axis| reader.vectors.iter().map(|vector| vector[axis] + 1).max())
+        .map(|axis| reader.vectors().map(|vector| vector[axis] + 1).max())
         .collect::<Option<_>>()?;
     let index = |axes: &[usize]| {
         let mut index = Affine::zero(depth);
@@ -361,16 +431,16 @@ fn table(reader: &Reader<'_>, leaves: &[Leaf]) -> Option<(Affine, BTreeMap<i64, 
         let others: Vec<usize> = axes.iter().copied().filter(|&other| other != axis).collect();
         let (projected, _) = index(&others)?;
         let mut known: HashMap<i64, Leaf> = HashMap::new();
-        let is_same = |(vector, leaf): (&&[i64], &Leaf)| {
+        let is_same = |(vector, leaf): (&[i64], &Leaf)| {
             *known.entry(projected.at(vector)).or_insert(*leaf) == *leaf
         };
-        if reader.vectors.iter().zip(leaves).all(is_same) {
+        if reader.vectors().zip(leaves).all(is_same) {
             axes = others;
         }
     }
     let (index, size) = index(&axes)?;
     let table: BTreeMap<i64, Leaf> =
-        reader.vectors.iter().zip(leaves).map(|(vector, &leaf)| (index.at(vector), leaf)).collect();
+        reader.vectors().zip(leaves).map(|(vector, &leaf)| (index.at(vector), leaf)).collect();
     // Room for triangles in a square, but not for everything.
     (size as usize <= 64 + 8 * table.len()).then_some((index, table))
 }

@@ -11,7 +11,9 @@
 //! ```
 
 use hashbrown::HashSet;
+use smallvec::SmallVec;
 
+use super::operands::Source;
 use super::recording::Recording;
 use super::split::split;
 use super::tree::MOST_STATEMENTS;
@@ -51,8 +53,37 @@ pub(super) struct Parse {
     pub(super) tokens: Vec<Token>,
     /// The body of each loop.
     pub(super) bodies: Vec<Vec<Key>>,
-    /// The tokens of all iterations of each execution of a loop.
-    pub(super) executions: Vec<Vec<Token>>,
+    pub(super) executions: Vec<Execution>,
+    /// True if peculiar first and last iterations of loops are steps before and after them.
+    peels: bool,
+}
+
+/// An execution of a loop.
+#[derive(Debug)]
+pub(super) struct Execution {
+    /// The tokens of all iterations but those in gaps.
+    pub(super) tokens: Vec<Token>,
+    /// The gaps between its iterations.
+    pub(super) gaps: Gaps,
+    /// The number of iterations, also of those in gaps.
+    pub(super) times: u32,
+}
+
+/// Gaps between the iterations of an execution of a loop: their numbers, and how many iterations one
+/// of the trace loop is.
+pub(super) type Gaps = SmallVec<[(u32, u32); 1]>;
+
+impl Execution {
+    /// The number of iterations in gaps before `step`.
+    pub(super) fn in_gaps(&self, recording: &Recording<'_>, step: u32) -> u32 {
+        iterations_in_gaps(recording, &self.gaps, step)
+    }
+}
+
+/// The number of iterations in those of `gaps` that are before `step`.
+pub(super) fn iterations_in_gaps(recording: &Recording<'_>, gaps: &Gaps, step: u32) -> u32 {
+    let all = gaps.iter().map(|&(gap, by)| (&recording.gaps[gap as usize], by));
+    all.filter(|(gap, _)| gap.at <= step).map(|(gap, by)| gap.times * by).sum()
 }
 
 /// The largest depth of nested loops.
@@ -62,23 +93,24 @@ const LEAST_ITERATIONS: u32 = 3;
 /// The number of earlier occurrences to which a token is compared: it may be several times in a body.
 const OCCURRENCES: u32 = 4;
 
-/// Finds the loops of `recording`.
-pub(super) fn parse(recording: &Recording<'_>) -> Parse {
+/// Finds the loops of `recording`, with `peels` without peculiar first and last iterations; `None` if a gap is not between iterations of one of them.
+pub(super) fn parse(recording: &Recording<'_>, peels: bool) -> Option<Parse> {
     let token = |(step, &form): (usize, &u32)| Token {
         key: Key::Form(form),
         first: step as u32,
         execution: u32::MAX,
     };
     let tokens = recording.form_of_step.iter().enumerate().map(token).collect();
-    let mut parse = Parse { tokens, bodies: Vec::new(), executions: Vec::new() };
+    let mut parse = Parse { tokens, bodies: Vec::new(), executions: Vec::new(), peels };
     for _ in 0..MOST_LEVELS {
         let bodies = parse.next_bodies(recording);
         if bodies.is_empty() {
             break;
         }
-        parse.collapse(recording, &bodies);
+        parse.collapse(recording, &bodies)?;
     }
-    parse
+    let in_loops = parse.executions.iter().map(|execution| execution.gaps.len()).sum::<usize>();
+    (in_loops == recording.gaps.len()).then_some(parse)
 }
 
 impl Parse {
@@ -125,10 +157,13 @@ impl Parse {
         // Until the end the changes from one place to the next.
         let mut crossing = vec![0i64; 2 * period + 1];
         for at in middle..middle + period {
-            let until = self.tokens.get(at + 1).map_or(recording.steps.len() as u32, |t| t.first);
+            let until = self.tokens.get(at + 1).map_or(recording.len() as u32, |t| t.first);
             for step in self.tokens[at].first..until {
                 for &operand in recording.operands(step) {
-                    let Some(producer) = recording.step_of(operand) else { continue };
+                    let Source::Step(producer) = operand else { continue };
+                    if producer as usize >= recording.len() {
+                        continue;
+                    }
                     let token = self.tokens.partition_point(|token| token.first <= producer) - 1;
                     if token < at && at - token < period {
                         let first = (token + 1 - start) % period;
@@ -145,7 +180,7 @@ impl Parse {
         let form = |mut token: Token| loop {
             match token.key {
                 Key::Form(form) => return form,
-                Key::Loop(_) => token = self.executions[token.execution as usize][0],
+                Key::Loop(_) => token = self.executions[token.execution as usize].tokens[0],
             }
         };
         let place = |at: usize| recording.place(form(self.tokens[start + at]));
@@ -153,7 +188,7 @@ impl Parse {
     }
 
     /// Makes loops of all sequences of iterations with these bodies.
-    fn collapse(&mut self, recording: &Recording<'_>, bodies: &[Vec<Key>]) {
+    fn collapse(&mut self, recording: &Recording<'_>, bodies: &[Vec<Key>]) -> Option<()> {
         let mut by_first = vec![Vec::new(); recording.forms.len() + self.bodies.len()];
         for body in bodies {
             by_first[body[0].number(recording)].push(self.bodies.len() as u32);
@@ -172,17 +207,61 @@ impl Parse {
             };
             let period = self.bodies[number as usize].len();
             let whole = &tokens[at..at + count * period];
-            for piece in split(recording, self, whole, period) {
+            for (piece, is_loop) in split(recording, self, whole, period, self.peels) {
+                if !is_loop {
+                    self.tokens.extend_from_slice(piece);
+                    continue;
+                }
                 let execution = self.executions.len() as u32;
                 self.tokens.push(Token {
                     key: Key::Loop(number),
                     first: piece[0].first,
                     execution,
                 });
-                self.executions.push(piece.to_vec());
+                let gaps = self.gaps(recording, piece, period)?;
+                let in_gaps = iterations_in_gaps(recording, &gaps, u32::MAX);
+                let times = (piece.len() / period) as u32 + in_gaps;
+                self.executions.push(Execution { tokens: piece.to_vec(), gaps, times });
             }
             at += count * period;
         }
+        Some(())
+    }
+
+    /// The gaps between `tokens`, of iterations with `period` tokens; `None` if one is not for a
+    /// whole number of iterations.
+    pub(super) fn gaps(
+        &self,
+        recording: &Recording<'_>,
+        tokens: &[Token],
+        period: usize,
+    ) -> Option<Gaps> {
+        let mut gaps = Gaps::new();
+        let next = recording.gaps.partition_point(|gap| gap.at <= tokens[0].first);
+        for (gap, number) in recording.gaps[next..].iter().zip(next as u32..) {
+            if gap.at >= self.end(tokens[tokens.len() - 1]) {
+                break;
+            }
+            let at = tokens.partition_point(|token| token.first <= gap.at) - 1;
+            if tokens[at].first < gap.at {
+                // It is in an inner loop.
+                continue;
+            }
+            let before = gap.at - gap.period;
+            let start = tokens.binary_search_by_key(&before, |token| token.first).ok()?;
+            ((at - start) % period == 0).then_some(())?;
+            gaps.push((number, ((at - start) / period) as u32));
+        }
+        Some(gaps)
+    }
+
+    /// The step after `token`.
+    fn end(&self, mut token: Token) -> u32 {
+        while let Key::Loop(_) = token.key {
+            let tokens = &self.executions[token.execution as usize].tokens;
+            token = tokens[tokens.len() - 1];
+        }
+        token.first + 1
     }
 
     /// The number of iterations of this loop at the beginning of `tokens`.

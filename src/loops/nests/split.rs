@@ -12,11 +12,13 @@
 //! Single operands are peculiar at the ends of rows, too, those of a stencil for example. So that as
 //! many operands have to begin anew as are needed for pieces of regular lengths.
 
+use core::ops::Range;
+
 use hashbrown::HashMap;
 
-use super::parse::{Key, Parse, Token};
+use super::operands::{Leaf, Source};
+use super::parse::{Key, Parse, Token, iterations_in_gaps};
 use super::recording::Recording;
-use crate::ssa::{Def, Node};
 
 /// The source of an operand, as far as iterations of a loop differ in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,20 +31,28 @@ enum Feature {
     Element { array: u32, index: i64 },
 }
 
-/// The pieces of `whole`, iterations of `period` tokens.
+/// The pieces of `whole`, iterations of `period` tokens. With `peels` the first and the last iterations
+/// of rows are pieces, too, if their operands are peculiar; for these the result has false.
 pub(super) fn split<'t>(
     recording: &Recording<'_>,
     parse: &Parse,
     whole: &'t [Token],
     period: usize,
-) -> Vec<&'t [Token]> {
+    peels: bool,
+) -> Vec<(&'t [Token], bool)> {
     /// The least number of iterations for pieces.
     const LEAST_ITERATIONS: usize = 4;
     let times = whole.len() / period;
     if times < LEAST_ITERATIONS {
-        return vec![whole];
+        return vec![(whole, true)];
     }
     let firsts: Vec<u32> = whole.iter().step_by(period).map(|token| token.first).collect();
+    let gaps = parse.gaps(recording, whole, period).unwrap_or_default();
+    // The number of each iteration.
+    let numbers: Vec<i64> = (0..)
+        .zip(&firsts)
+        .map(|(listed, &first)| listed + i64::from(iterations_in_gaps(recording, &gaps, first)))
+        .collect();
     let mut steps = Vec::new();
     for iteration in whole.chunks(period) {
         push_steps(parse, iteration, &mut steps);
@@ -54,11 +64,15 @@ pub(super) fn split<'t>(
         for slot in 0..recording.operands(step).len() {
             let of_iteration = steps.iter().skip(number).step_by(width).enumerate();
             let column = of_iteration.map(|(iteration, &step)| {
-                let before = iteration.checked_sub(1).map(|before| firsts[before]);
-                feature(recording, recording.operands(step)[slot], firsts[iteration], before)
+                let first = recording.position(firsts[iteration]);
+                // In a gap iterations are as long as the one before it.
+                let length =
+                    iteration.checked_sub(1).map(|before| firsts[iteration] - firsts[before]);
+                let before = length.map(|length| first - length);
+                feature(recording, recording.operands(step)[slot], first, before)
             });
             let column: Vec<Feature> = column.collect();
-            beginnings(&column).into_iter().for_each(|at| votes[at] += 1);
+            beginnings(&column, &numbers).into_iter().for_each(|at| votes[at] += 1);
         }
     }
     let most = votes.iter().copied().max().unwrap_or(0);
@@ -67,7 +81,8 @@ pub(super) fn split<'t>(
         core::iter::once(0).chain(starts).chain([times]).collect()
     };
     let is_found = |bounds: &Vec<usize>| {
-        let lengths: Vec<usize> = bounds.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let length = |pair: &[usize]| (numbers[pair[1] - 1] - numbers[pair[0]] + 1) as usize;
+        let lengths: Vec<usize> = bounds.windows(2).map(length).collect();
         // The first row may begin later, and the last one end earlier.
         let first = usize::from(lengths[0] < lengths[lengths.len() / 2]);
         let last = lengths.len() - usize::from(lengths.last() < lengths.get(lengths.len() / 2));
@@ -76,7 +91,33 @@ pub(super) fn split<'t>(
     };
     let found = (1..=most).map(bounds).find(is_found);
     let bounds = found.unwrap_or_else(|| without_ends(parse, whole, period));
-    bounds.windows(2).map(|bounds| &whole[bounds[0] * period..bounds[1] * period]).collect()
+    let rows: Vec<Range<usize>> = bounds.windows(2).map(|pair| pair[0]..pair[1]).collect();
+    let (first, last) = if peels { peeled(&rows, &votes) } else { (0, 0) };
+    let pieces = rows.into_iter().flat_map(|row| {
+        let inner = row.start + first..row.end - last;
+        let ends =
+            [(row.start..inner.start, false), (inner.clone(), true), (inner.end..row.end, false)];
+        ends.into_iter().filter(|(piece, _)| !piece.is_empty())
+    });
+    let tokens = |piece: Range<usize>| &whole[piece.start * period..piece.end * period];
+    pieces.map(|(piece, is_loop)| (tokens(piece), is_loop)).collect()
+}
+
+/// The numbers of first and last iterations of `rows` that have operands of their own.
+fn peeled(rows: &[Range<usize>], votes: &[u32]) -> (usize, usize) {
+    const MOST: usize = 2;
+    /// The least number of iterations that a row keeps.
+    const LEAST_ROW: usize = 2;
+    if rows.iter().any(|row| row.len() < 2 * MOST + LEAST_ROW) {
+        return (0, 0);
+    }
+    let is_usual = |at: &dyn Fn(&Range<usize>) -> usize| {
+        2 * rows.iter().filter(|&row| votes[at(row)] > 0).count() > rows.len()
+    };
+    let most = |is_end: &dyn Fn(usize) -> bool| (1..=MOST).filter(|&count| is_end(count)).max();
+    let first = most(&|count| is_usual(&|row| row.start + count));
+    let last = most(&|count| is_usual(&|row| row.end - count));
+    (first.unwrap_or(0), last.unwrap_or(0))
 }
 
 /// Appends the steps of an iteration; of inner loops those of the first iteration.
@@ -86,38 +127,47 @@ fn push_steps(parse: &Parse, iteration: &[Token], steps: &mut Vec<u32>) {
             Key::Form(_) => steps.push(token.first),
             Key::Loop(number) => {
                 let period = parse.bodies[number as usize].len();
-                push_steps(parse, &parse.executions[token.execution as usize][..period], steps);
+                let tokens = &parse.executions[token.execution as usize].tokens;
+                push_steps(parse, &tokens[..period], steps);
             }
         }
     }
 }
 
-/// The source of `node` in an iteration that begins at step `first`, the one before at `before`.
-fn feature(recording: &Recording<'_>, node: Node, first: u32, before: Option<u32>) -> Feature {
-    let graph = recording.graph;
-    match recording.step_of(node) {
-        Some(step) if step >= first => Feature::Any,
-        Some(step) if before.is_some_and(|before| step >= before) => Feature::Before,
-        Some(step) => {
-            let array = recording.form_of_step[step as usize] + 1;
+/// The source of an operand in an iteration that begins at position `first`, the one before at
+/// `before`.
+fn feature(recording: &Recording<'_>, source: Source, first: u32, before: Option<u32>) -> Feature {
+    match source {
+        Source::Step(step) if recording.position(step) >= first => Feature::Any,
+        Source::Step(step) if before.is_some_and(|at| recording.position(step) >= at) => {
+            Feature::Before
+        }
+        Source::Step(step) => {
+            let array = recording.form_of_step[recording.listed(step) as usize] + 1;
             Feature::Element { array, index: i64::from(recording.ordinals[step as usize]) }
         }
-        None => match graph.nodes[node].def {
-            Def::Input(number) => Feature::Element { array: 0, index: i64::from(number) },
-            _ => Feature::Any,
-        },
+        Source::Leaf(Leaf::Input(number)) => {
+            Feature::Element { array: 0, index: i64::from(number) }
+        }
+        Source::Leaf(Leaf::Const(_)) => Feature::Any,
     }
 }
 
 /// The iterations whose operand does not follow from the one before as in most iterations.
-fn beginnings(column: &[Feature]) -> Vec<usize> {
+fn beginnings(column: &[Feature], numbers: &[i64]) -> Vec<usize> {
     let carried = column.iter().filter(|&&feature| feature == Feature::Before).count();
     let is_carried = 2 * carried >= column.len();
-    let changes = || column.windows(2).filter_map(|pair| change(pair[0], pair[1]));
+    // From one iteration to the next, also across a gap.
+    let change = |at: usize| {
+        let by = change(column[at - 1], column[at])?;
+        let times = numbers[at] - numbers[at - 1];
+        Some(by.filter(|by| by % times == 0).map(|by| by / times))
+    };
+    let changes = || (1..column.len()).filter_map(change);
     let usual = if is_carried { None } else { usual(changes) };
     let is_unusual = |&at: &usize| match usual {
         _ if is_carried => column[at] != Feature::Before,
-        Some(_) => change(column[at - 1], column[at]).is_some_and(|by| by != usual),
+        Some(_) => change(at).is_some_and(|by| by != usual),
         None => false,
     };
     (1..column.len()).filter(is_unusual).collect()
@@ -151,10 +201,7 @@ fn without_ends(parse: &Parse, whole: &[Token], period: usize) -> Vec<usize> {
     let times = whole.len() / period;
     let trips = |iteration: usize| {
         whole[iteration * period..][..period].iter().filter_map(|token| match token.key {
-            Key::Loop(number) => {
-                let tokens = &parse.executions[token.execution as usize];
-                Some((tokens.len() / parse.bodies[number as usize].len()) as i64)
-            }
+            Key::Loop(_) => Some(i64::from(parse.executions[token.execution as usize].times)),
             Key::Form(_) => None,
         })
     };

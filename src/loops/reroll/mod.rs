@@ -37,6 +37,7 @@ mod trace_loops;
 
 pub(super) use period::runs;
 pub(super) use template::TemplateId;
+pub(super) use trace_loops::{TraceLoop, trace_loop};
 
 use super::expand::expand;
 use crate::ssa::{End, Graph, Region};

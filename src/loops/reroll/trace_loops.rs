@@ -32,16 +32,16 @@ pub(super) enum Param {
 }
 
 /// The parts of a trace loop.
-pub(super) struct TraceLoop {
-    pub(super) times: u32,
+pub(in crate::loops) struct TraceLoop {
+    pub(in crate::loops) times: u32,
     /// Its only block.
-    pub(super) body: Block,
+    pub(in crate::loops) body: Block,
     /// The next values of the entry φs, then those of the φs.
-    pub(super) passed: SmallVec<[Node; 2]>,
+    pub(in crate::loops) passed: SmallVec<[Node; 2]>,
 }
 
 /// The parts of `region`, if it is a trace loop.
-pub(super) fn trace_loop(graph: &Graph, region: Region) -> Option<TraceLoop> {
+pub(in crate::loops) fn trace_loop(graph: &Graph, region: Region) -> Option<TraceLoop> {
     let data = &graph.regions[region];
     let (body, cycle) = (data.root, data.cycle.as_ref().filter(|_| data.replays.is_none())?);
     let End::Return(passed) = &graph.blocks[body].end else { return None };
