@@ -1,7 +1,5 @@
 //! The choice between forms of loops: closed form, loop, or straight-line code.
 
-use core::ops::RangeInclusive;
-
 use hashbrown::HashSet;
 
 use super::cost::{self, ShortLoops};
@@ -45,37 +43,46 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
     const MANY: usize = 16;
     /// The largest number of steps of nests that are used without other forms.
     const SMALL: usize = 256;
-    /// The numbers of steps of straight-line code for which nests are tried first.
-    const LONG: RangeInclusive<usize> = 1 << 12..=1 << 19;
-    /// The largest number of steps of loops that become straight-line code.
+    /// The number of steps from which on nests are tried first.
+    const LONG: u64 = 1 << 12;
+    /// The largest number of recorded steps in which nests are searched, and that of loops that
+    /// become straight-line code.
+    const MOST_RECORDED: usize = 1 << 21;
     const MOST_STEPS: u64 = 1 << 18;
-    let has_loops = recorded.regions.values().any(|region| region.cycle.is_some());
+    let steps = most_steps(recorded, |_| 1);
+    let is_searched = size(recorded) <= MOST_RECORDED;
     let mut nests = None;
-    if !has_loops && LONG.contains(&size(recorded)) {
+    if is_searched && steps >= LONG {
         nests = recognise_nests(recorded, most_cells);
         if let Some(nests) = nests.take_if(|nests| size(nests) <= SMALL && has_triangle(nests)) {
             return nests;
         }
     }
     let rolled = reroll(recorded, limits);
-    let steps = most_steps(recorded, |_| 1);
     let carries_many = |region: Region| rolled.entries(region).len() >= MANY;
     let is_large = size(&rolled) > LARGE || rolled.regions.keys().any(carries_many);
-    if !is_large || steps > MOST_STEPS {
+    if !is_large {
         return rolled;
     }
-    // A trace loop may begin in the middle of an inner loop.
-    let straight = if has_loops { without_loops(recorded) } else { None };
     let is_smaller = |other: &Graph| 2 * size(other) < size(&rolled);
     let is_better = |nests: &Graph| match has_triangle(nests) {
         true => is_smaller(nests) && steps >= cost::LEAST_ROLLED_STEPS,
         false => nests.nodes.len() < rolled.nodes.len() && cost::is_as_fast(nests, &rolled),
     };
-    nests
-        .or_else(|| recognise_nests(straight.as_ref().unwrap_or(recorded), most_cells))
-        .filter(is_better)
-        .or_else(|| straight.map(|graph| reroll(&graph, limits)).filter(is_smaller))
-        .unwrap_or(rolled)
+    if is_searched && steps < LONG {
+        nests = recognise_nests(recorded, most_cells);
+    }
+    if let Some(nests) = nests.filter(is_better) {
+        return nests;
+    }
+    let has_loops = recorded.regions.values().any(|region| region.cycle.is_some());
+    if !has_loops || steps > MOST_STEPS {
+        return rolled;
+    }
+    // A trace loop may begin in the middle of an inner loop.
+    let Some(straight) = without_loops(recorded) else { return rolled };
+    let nests = recognise_nests(&straight, most_cells).filter(is_better);
+    nests.or_else(|| Some(reroll(&straight, limits)).filter(is_smaller)).unwrap_or(rolled)
 }
 
 /// The number of steps of `graph`.

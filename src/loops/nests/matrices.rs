@@ -68,15 +68,18 @@ fn producers(tree: &Tree, load: &Load<'_>) -> Vec<Producer> {
         let statement = tree.statement_of(step);
         let data = &tree.statements[statement];
         let vector = tree.vector_of(step);
-        let is_last = |depth: &usize| {
-            let trips = tree.loops[data.loops[*depth]].trips.at(&vector[..*depth]);
-            vector[*depth] == trips - 1
-        };
-        let count = (0..data.loops.len()).rev().take_while(is_last).count();
+        let count = ended_loops(tree, &data.loops, vector);
         let least = ended.entry(statement).or_insert(count);
         *least = count.min(*least);
     }
     ended.into_iter().map(|(statement, ended)| Producer { statement, ended }).collect()
+}
+
+/// The number of innermost loops in whose last iteration this is.
+fn ended_loops(tree: &Tree, loops: &[usize], vector: &[i64]) -> usize {
+    let is_last =
+        |depth: &usize| vector[*depth] == tree.loops[loops[*depth]].trips.at(&vector[..*depth]) - 1;
+    (0..loops.len()).rev().take_while(is_last).count()
 }
 
 /// The loads that share producers, as lists of their numbers.
@@ -159,7 +162,14 @@ impl<'a> Layout<'a> {
                 *counts.entry(producer).or_default() += own.count();
             }
         }
-        let mut ordered: Vec<(Producer, usize)> = counts.into_iter().collect();
+        // What stores the value of each iteration stores that of the last one, too.
+        let mut ordered: Vec<(Producer, usize)> = Vec::new();
+        for (producer, count) in counts {
+            match ordered.last_mut().filter(|last| last.0.statement == producer.statement) {
+                Some(last) => last.1 += count,
+                None => ordered.push((producer, count)),
+            }
+        }
         ordered.sort_by_key(|&(_, count)| core::cmp::Reverse(count));
         let producing: Vec<Producing<'a>> =
             ordered.into_iter().map(|(producer, _)| Producing::of(tree, producer)).collect();
@@ -367,7 +377,11 @@ impl<'a> Producing<'a> {
                 None => steps.push((step, vector)),
             }
         }
-        let in_gaps = tree.in_gaps().filter(|&step| tree.statement_of(step) == producer.statement);
+        let is_own = |&step: &u32| {
+            tree.statement_of(step) == producer.statement
+                && ended_loops(tree, &statement.loops, tree.vector_of(step)) >= producer.ended
+        };
+        let in_gaps = tree.in_gaps().filter(is_own);
         steps.extend(in_gaps.map(|step| (step, &tree.vector_of(step)[..depth])));
         Producing { producer, loops: &statement.loops[..depth], steps, map: None }
     }

@@ -10,7 +10,7 @@
 //! d R                      R: a loop with 3 iterations of Md
 //! ```
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::operands::Source;
@@ -153,9 +153,8 @@ impl Parse {
         period: usize,
     ) -> usize {
         let middle = start + ((end - start) / period / 2).max(1) * period;
-        // The number of operands from a step before to one after the beginning of an iteration.
-        // Until the end the changes from one place to the next.
-        let mut crossing = vec![0i64; 2 * period + 1];
+        // The last use of each value in less than two iterations.
+        let mut uses: HashMap<u32, (usize, usize)> = HashMap::new();
         for at in middle..middle + period {
             let until = self.tokens.get(at + 1).map_or(recording.len() as u32, |t| t.first);
             for step in self.tokens[at].first..until {
@@ -165,18 +164,24 @@ impl Parse {
                         continue;
                     }
                     let token = self.tokens.partition_point(|token| token.first <= producer) - 1;
-                    if token < at && at - token < period {
-                        let first = (token + 1 - start) % period;
-                        crossing[first] += 1;
-                        crossing[first + at - token] -= 1;
+                    if token < at && at - token < 2 * period {
+                        uses.insert(producer, (token, at));
                     }
                 }
             }
         }
+        // The number of values from a step before to one after the beginning of an iteration. Until
+        // the end the changes from one place to the next.
+        let mut crossing = vec![0i64; 3 * period + 1];
+        for &(token, at) in uses.values() {
+            let first = (token + 1 - start) % period;
+            crossing[first] += 1;
+            crossing[first + at - token] -= 1;
+        }
         for at in 1..crossing.len() {
             crossing[at] += crossing[at - 1];
         }
-        let crossing = |at: usize| crossing[at] + crossing[at + period];
+        let crossing = |at: usize| crossing[at..].iter().step_by(period).take(3).sum::<i64>();
         let form = |mut token: Token| loop {
             match token.key {
                 Key::Form(form) => return form,

@@ -90,7 +90,7 @@ pub(super) fn split<'t>(
         2 * lengths.len() <= times + 2 && (are_rows(&lengths) || is_inner)
     };
     let found = (1..=most).map(bounds).find(is_found);
-    let bounds = found.unwrap_or_else(|| without_ends(parse, whole, period));
+    let bounds = found.unwrap_or_else(|| by_trip_counts(parse, whole, period));
     let rows: Vec<Range<usize>> = bounds.windows(2).map(|pair| pair[0]..pair[1]).collect();
     let (first, last) = if peels { peeled(&rows, &votes) } else { (0, 0) };
     let pieces = rows.into_iter().flat_map(|row| {
@@ -161,43 +161,50 @@ fn beginnings(column: &[Feature], numbers: &[i64]) -> Vec<usize> {
     let change = |at: usize| {
         let by = change(column[at - 1], column[at])?;
         let times = numbers[at] - numbers[at - 1];
-        Some(by.filter(|by| by % times == 0).map(|by| by / times))
+        Some(by.filter(|(_, by)| by % times == 0).map(|(array, by)| (array, by / times)))
     };
     let changes = || (1..column.len()).filter_map(change);
-    let usual = if is_carried { None } else { usual(changes) };
-    let is_unusual = |&at: &usize| match usual {
+    let usual = if is_carried { HashMap::new() } else { usual(changes) };
+    let is_unusual = |&at: &usize| match change(at) {
         _ if is_carried => column[at] != Feature::Before,
-        Some(_) => change(at).is_some_and(|by| by != usual),
+        Some(Some((array, by))) => usual.get(&array).is_some_and(|&usual| by != usual),
+        Some(None) => !usual.is_empty(),
         None => false,
     };
     (1..column.len()).filter(is_unusual).collect()
 }
 
-/// The change of the index from one element to another; `Some(None)` to one of another array.
-fn change(from: Feature, to: Feature) -> Option<Option<i64>> {
+/// The change of the index from one element to another, and the array; `Some(None)` to one of another
+/// array.
+fn change(from: Feature, to: Feature) -> Option<Option<(u32, i64)>> {
     match (from, to) {
         (Feature::Element { array, index }, Feature::Element { array: same, index: next }) => {
-            Some((array == same).then_some(next - index))
+            Some((array == same).then_some((array, next - index)))
         }
         _ => None,
     }
 }
 
-/// The change that at least half of `changes` are.
-fn usual<I: Iterator<Item = Option<i64>>>(changes: impl Fn() -> I) -> Option<i64> {
-    let first = changes().next()?;
-    if first.is_some() && changes().all(|change| change == first) {
-        return first;
+/// For each array the change that at least half of its `changes` are.
+fn usual<I: Iterator<Item = Option<(u32, i64)>>>(changes: impl Fn() -> I) -> HashMap<u32, i64> {
+    let Some(first) = changes().next() else { return HashMap::new() };
+    if changes().all(|change| change == first) {
+        return first.into_iter().collect();
     }
-    let mut counts: HashMap<i64, usize> = HashMap::new();
-    changes().flatten().for_each(|by| *counts.entry(by).or_default() += 1);
-    let most = counts.into_iter().max_by_key(|&(by, count)| (count, by));
-    most.filter(|&(_, count)| 2 * count >= changes().count()).map(|(by, _)| by)
+    let mut counts: HashMap<(u32, i64), usize> = HashMap::new();
+    changes().flatten().for_each(|change| *counts.entry(change).or_default() += 1);
+    let mut all: HashMap<u32, usize> = HashMap::new();
+    counts.iter().for_each(|(&(array, _), count)| *all.entry(array).or_default() += count);
+    let most = counts.into_iter().filter(|&((array, _), count)| 2 * count >= all[&array]);
+    let mut most: Vec<((u32, i64), usize)> = most.collect();
+    most.sort_unstable_by_key(|&(change, count)| (count, change));
+    most.into_iter().map(|(change, _)| change).collect()
 }
 
-/// The bounds of the pieces of `whole`: all iterations, but for a first and a last one in which inner
-/// loops have other trip counts than follow from the others.
-fn without_ends(parse: &Parse, whole: &[Token], period: usize) -> Vec<usize> {
+/// The bounds of the pieces of `whole` in which the trip counts of inner loops are progressions.
+fn by_trip_counts(parse: &Parse, whole: &[Token], period: usize) -> Vec<usize> {
+    /// The largest number of pieces without regular lengths.
+    const MOST_PIECES: usize = 4;
     let times = whole.len() / period;
     let trips = |iteration: usize| {
         whole[iteration * period..][..period].iter().filter_map(|token| match token.key {
@@ -206,16 +213,27 @@ fn without_ends(parse: &Parse, whole: &[Token], period: usize) -> Vec<usize> {
         })
     };
     let change = |at: usize| trips(at).zip(trips(at - 1)).map(|(own, before)| own - before);
-    let is_usual = |at: usize| change(at).eq(change(times / 2));
-    let mut bounds = vec![0];
-    if !is_usual(1) {
-        bounds.push(1);
+    let is_same = |at: usize, other: usize| change(at).eq(change(other));
+    let (mut bounds, all) = (vec![0, times], 0..times);
+    let mut pending = vec![all];
+    while let Some(part) = pending.pop() {
+        if part.len() < 2 {
+            continue;
+        }
+        let middle = part.start + part.len() / 2;
+        let first = (part.start + 1..middle).rev().take_while(|&at| is_same(at, middle)).last();
+        let last = (middle..part.end).take_while(|&at| is_same(at, middle)).last();
+        let piece = first.unwrap_or(middle) - 1..last.unwrap_or(middle) + 1;
+        bounds.extend([piece.start, piece.end]);
+        pending.extend([part.start..piece.start, piece.end..part.end]);
     }
-    if !is_usual(times - 1) {
-        bounds.push(times - 1);
+    bounds.sort_unstable();
+    bounds.dedup();
+    let lengths: Vec<usize> = bounds.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    match lengths.len() <= MOST_PIECES || are_rows(&lengths) {
+        true => bounds,
+        false => vec![0, times],
     }
-    bounds.push(times);
-    bounds
 }
 
 /// Tests whether these may be the lengths of the rows of a rectangle or triangle, or of several equal
