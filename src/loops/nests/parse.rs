@@ -174,7 +174,7 @@ impl Parse {
         // the end the changes from one place to the next.
         let mut crossing = vec![0i64; 3 * period + 1];
         for &(token, at) in uses.values() {
-            let first = (token + 1 - start) % period;
+            let first = (token + 1 + period - start % period) % period;
             crossing[first] += 1;
             crossing[first + at - token] -= 1;
         }
