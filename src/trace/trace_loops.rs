@@ -167,19 +167,23 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Searches events `at..until` for loops with periods less than `below`. Returns the index at
-    /// which the search ended.
+    /// which the search ended: before `until` where events repeat until later.
     ///
     /// The candidates for the period at an event are the distances to the latest events with the
     /// same key; a period is kept as long as the events equal those one period before. So at the
     /// end of an inner loop the outer period is found, at the second event outside the inner loop,
     /// and is kept to the end of the outer loop.
     fn search(&mut self, mut at: usize, until: usize, below: usize, depth: usize) -> usize {
+        let first = at;
         while at < until {
             let Some((period, length)) = self.period(at, below) else {
                 at += 1;
                 continue;
             };
             let (mut start, mut end) = (at - period, at + length);
+            if end > until && at > first {
+                break;
+            }
             let mut is_rolled = false;
             if end - start >= period * self.threshold.iterations {
                 while start > 0 && self.keys[start - 1] == self.keys[start - 1 + period] {
@@ -188,7 +192,12 @@ impl Search<'_> {
                 is_rolled = self.roll(start, end, period);
             }
             if !is_rolled && period > 1 && depth > 0 {
-                end = end.max(self.search(at, end, period, depth - 1));
+                let inner = self.search(at, end, period, depth - 1);
+                if inner < end {
+                    at = inner;
+                    continue;
+                }
+                end = inner;
             }
             // The last iteration stands for the others.
             for index in (at + 1).max(end - period)..end {
