@@ -19,6 +19,8 @@ const EXECUTION: u64 = 60;
 /// An element that straight-line code has in a register: the load, and in the sweep the addition to
 /// memory.
 const ELEMENT: u64 = 6;
+/// The number of values that a loop carries in registers; others are stored in each iteration.
+const REGISTERS: u64 = 16;
 /// The least trip count of a loop that kernels run in vectors of two.
 const LEAST_VECTOR_TRIPS: u64 = 8;
 /// The size of straight-line code, or of a loop body, that stays in the instruction cache between
@@ -326,7 +328,9 @@ fn rolled_time(graph: &Graph) -> u64 {
         let trips = region.map_or(1, |region| average_trips(graph, region));
         let is_vector = region.is_some_and(|region| is_vector(graph, region, &blocks));
         let iteration = Iteration::of(graph, region, &blocks);
-        let iteration = iteration.rolled(0, is_vector, elements(graph, &blocks));
+        let carried = region.map_or(0, |region| graph.entries(region).len() as u64);
+        let in_memory = elements(graph, &blocks) + carried.saturating_sub(REGISTERS);
+        let iteration = iteration.rolled(0, is_vector, in_memory);
         let all = executions.saturating_mul(trips);
         let time =
             all.saturating_mul(iteration).saturating_add(executions.saturating_mul(EXECUTION));

@@ -51,9 +51,12 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
     const MOST_STEPS: u64 = 1 << 18;
     let steps = most_steps(recorded, |_| 1);
     let is_searched = size(recorded) <= MOST_RECORDED;
+    let nests_of = |graph: &Graph| {
+        recognise_nests(graph, most_cells).map(|nests| simplify(&nests, Folding::Real))
+    };
     let mut nests = None;
     if is_searched && steps >= LONG {
-        nests = recognise_nests(recorded, most_cells);
+        nests = nests_of(recorded);
         if let Some(nests) = nests.take_if(|nests| size(nests) <= SMALL && has_triangle(nests)) {
             return nests;
         }
@@ -70,10 +73,10 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
         false => nests.nodes.len() < rolled.nodes.len() && cost::is_as_fast(nests, &rolled),
     };
     if is_searched && steps < LONG {
-        nests = recognise_nests(recorded, most_cells);
+        nests = nests_of(recorded);
     }
-    if let Some(nests) = nests.filter(is_better) {
-        return nests;
+    if let Some(nests) = nests {
+        return if is_better(&nests) { nests } else { rolled };
     }
     let has_loops = recorded.regions.values().any(|region| region.cycle.is_some());
     if !has_loops || steps > MOST_STEPS {
@@ -81,7 +84,7 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
     }
     // A trace loop may begin in the middle of an inner loop.
     let Some(straight) = without_loops(recorded) else { return rolled };
-    let nests = recognise_nests(&straight, most_cells).filter(is_better);
+    let nests = nests_of(&straight).filter(is_better);
     nests.or_else(|| Some(reroll(&straight, limits)).filter(is_smaller)).unwrap_or(rolled)
 }
 
