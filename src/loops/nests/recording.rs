@@ -89,14 +89,16 @@ impl<'a> Recording<'a> {
     /// The steps of `graph`; `None` if it has others than primitives, guards and trace loops.
     pub(super) fn of(graph: &'a Graph) -> Option<Self> {
         let End::Return(returned) = &graph.blocks[graph.root()].end else { return None };
+        let steps = graph.blocks[graph.root()].items.len();
+        let numbers = || Vec::with_capacity(steps);
         let recording = Recording {
             graph,
             forms: Vec::new(),
-            form_of_step: Vec::new(),
-            ordinals: Vec::new(),
-            positions: Vec::new(),
-            sources: Vec::new(),
-            ends: Vec::new(),
+            form_of_step: numbers(),
+            ordinals: numbers(),
+            positions: numbers(),
+            sources: Vec::with_capacity(2 * steps),
+            ends: numbers(),
             returned: Vec::new(),
             gaps: Vec::new(),
             in_gaps: Vec::new(),

@@ -71,8 +71,10 @@ pub(super) fn split<'t>(
                 let before = length.map(|length| first - length);
                 feature(recording, recording.operands(step)[slot], first, before)
             });
-            let column: Vec<Feature> = column.collect();
-            beginnings(&column, &numbers).into_iter().for_each(|at| votes[at] += 1);
+            if !is_regular(column.clone(), &numbers) {
+                let column: Vec<Feature> = column.collect();
+                beginnings(&column, &numbers).into_iter().for_each(|at| votes[at] += 1);
+            }
         }
     }
     let most = votes.iter().copied().max().unwrap_or(0);
@@ -153,16 +155,30 @@ fn feature(recording: &Recording<'_>, source: Source, first: u32, before: Option
     }
 }
 
+/// Tests whether the operand of each iteration follows from the one before in the same way.
+fn is_regular(column: impl Iterator<Item = Feature>, numbers: &[i64]) -> bool {
+    let mut column = column.zip(numbers.iter().copied());
+    let Some(mut before) = column.next() else { return true };
+    let mut usual = None;
+    column.all(|next| {
+        let way = match (before.0, next.0) {
+            (_, Feature::Before) => Some(Feature::Before),
+            (Feature::Any, Feature::Any) => Some(Feature::Any),
+            _ => change(before, next)
+                .flatten()
+                .map(|(array, index)| Feature::Element { array, index }),
+        };
+        before = next;
+        way.is_some_and(|way| *usual.get_or_insert(way) == way)
+    })
+}
+
 /// The iterations whose operand does not follow from the one before as in most iterations.
 fn beginnings(column: &[Feature], numbers: &[i64]) -> Vec<usize> {
     let carried = column.iter().filter(|&&feature| feature == Feature::Before).count();
     let is_carried = 2 * carried >= column.len();
-    // From one iteration to the next, also across a gap.
-    let change = |at: usize| {
-        let by = change(column[at - 1], column[at])?;
-        let times = numbers[at] - numbers[at - 1];
-        Some(by.filter(|(_, by)| by % times == 0).map(|(array, by)| (array, by / times)))
-    };
+    let feature = |at: usize| (column[at], numbers[at]);
+    let change = |at: usize| change(feature(at - 1), feature(at));
     let changes = || (1..column.len()).filter_map(change);
     let usual = if is_carried { HashMap::new() } else { usual(changes) };
     let is_unusual = |&at: &usize| match change(at) {
@@ -174,12 +190,14 @@ fn beginnings(column: &[Feature], numbers: &[i64]) -> Vec<usize> {
     (1..column.len()).filter(is_unusual).collect()
 }
 
-/// The change of the index from one element to another, and the array; `Some(None)` to one of another
-/// array.
-fn change(from: Feature, to: Feature) -> Option<Option<(u32, i64)>> {
-    match (from, to) {
+/// The change of the index in one iteration, and the array, from one element to another, which may be
+/// that of several iterations later. `Some(None)` to one of another array.
+fn change(from: (Feature, i64), to: (Feature, i64)) -> Option<Option<(u32, i64)>> {
+    let iterations = to.1 - from.1;
+    match (from.0, to.0) {
         (Feature::Element { array, index }, Feature::Element { array: same, index: next }) => {
-            Some((array == same).then_some((array, next - index)))
+            let is_whole = array == same && (next - index) % iterations == 0;
+            Some(is_whole.then_some((array, (next - index) / iterations)))
         }
         _ => None,
     }
