@@ -16,6 +16,7 @@ use super::place;
 use super::tree::{Applied, BasicBlock, End, Instance, Origin, Step, Tree, Value};
 use super::values;
 use crate::custom::{Custom, CustomFunction, CustomRoutine};
+use crate::entity::Entity;
 use crate::numeric::Routine;
 use crate::op::Op;
 use crate::ssa::{self, Appender, Block, Graph, Item, Node, PlaceId, Region, inputs_first};
@@ -37,7 +38,12 @@ enum Task {
 
 /// The graph of `tree`, which calls `customs`, by their numbers. Every walked block has an end.
 pub(super) fn emit(tree: &Tree, customs: &HashMap<u64, Custom>) -> Graph {
-    let graph = Appender::new(Graph::without_nodes(tree.active, tree.inactive));
+    let mut graph = Appender::new(Graph::without_nodes(tree.active, tree.inactive));
+    for (number, is_used) in (0..).zip(used_inputs(tree)) {
+        if is_used {
+            graph.intern_input(number);
+        }
+    }
     let mut tasks = vec![Task::Fill(tree.root(), graph.root(), None)];
     let mut emitter = Emitter {
         tree,
@@ -67,6 +73,21 @@ pub(super) fn emit(tree: &Tree, customs: &HashMap<u64, Custom>) -> Graph {
         }
     }
     inputs_first(emitter.graph.into_graph())
+}
+
+/// For each input whether a step reads it.
+fn used_inputs(tree: &Tree) -> Vec<bool> {
+    let mut used = vec![false; tree.active + tree.inactive];
+    for origin in tree.values.origins() {
+        let Origin::Apply(_, args, _) = origin else { continue };
+        // The inputs are the first values.
+        for arg in args {
+            if let Some(used) = used.get_mut(arg.index()) {
+                *used = true;
+            }
+        }
+    }
+    used
 }
 
 pub(super) struct Emitter<'a> {

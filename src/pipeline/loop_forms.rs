@@ -49,7 +49,10 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
     /// become straight-line code.
     const MOST_RECORDED: usize = 1 << 21;
     const MOST_STEPS: u64 = 1 << 18;
-    let steps = most_steps(recorded, |_| 1);
+    let steps = match recorded.regions.len() {
+        0 => size(recorded) as u64,
+        _ => most_steps(recorded, |_| 1),
+    };
     let is_searched = size(recorded) <= MOST_RECORDED;
     let nests_of = |graph: &Graph| {
         recognise_nests(graph, most_cells).map(|nests| simplify(&nests, Folding::Real))
