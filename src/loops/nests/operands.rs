@@ -191,7 +191,7 @@ impl<'a> Search<'a, '_> {
 
     /// The operand as an element of a table, or of a matrix of cells.
     fn in_memory(&mut self, column: Column<'a>) -> Option<Operand> {
-        let (reader, sources) = self.with_leaves_in_gaps(column);
+        let (reader, sources) = self.with_leaves_in_gaps(column)?;
         if let Some(leaves) = leaves(&sources) {
             return self.table(&reader, &leaves);
         }
@@ -209,7 +209,7 @@ impl<'a> Search<'a, '_> {
     }
 
     /// `column` with the inputs and constants of steps in gaps.
-    fn with_leaves_in_gaps(&self, column: Column<'a>) -> (Rc<Reader<'a>>, Vec<Source>) {
+    fn with_leaves_in_gaps(&self, column: Column<'a>) -> Option<(Rc<Reader<'a>>, Vec<Source>)> {
         let Column { reader, slot, mut sources } = column;
         let (recording, depth) = (self.recording, reader.loops.len());
         let mut vectors = Vec::new();
@@ -218,7 +218,7 @@ impl<'a> Search<'a, '_> {
             let Source::Leaf(_) = sources[at] else { continue };
             let Some(gap) = recording.gap_after(step) else { continue };
             for ahead in 1..=recording.gaps[gap].times {
-                let Some(leaf) = recording.leaf_in_gap(gap, step, slot, ahead) else { break };
+                let leaf = recording.leaf_in_gap(gap, step, slot, ahead)?;
                 let mut vector = self.tree.vector_in_gap(gap, step, ahead);
                 vector.truncate(depth);
                 vectors.push(Cow::Owned(vector));
@@ -226,11 +226,11 @@ impl<'a> Search<'a, '_> {
             }
         }
         if vectors.is_empty() {
-            return (reader, sources);
+            return Some((reader, sources));
         }
         let vectors = reader.vectors.iter().cloned().chain(vectors).collect();
         let (before, steps) = Default::default();
-        (Rc::new(Reader { loops: reader.loops, vectors, before, steps }), sources)
+        Some((Rc::new(Reader { loops: reader.loops, vectors, before, steps }), sources))
     }
 
     /// The operand, if `leaves` are inputs of one kind whose numbers are affine, or those of a packed
