@@ -22,10 +22,12 @@ use super::operands::{counter_test, in_registers, known_element};
 use super::plan::{BasicBlock, Next, Plan, Source, Step};
 use super::schedule::Test;
 use crate::op::Op;
-use crate::ssa::{Access, AffineIndex, Array, Def, Graph, Node, Region, last_iteration};
+use crate::ssa::{Access, AffineIndex, Def, Graph, Node, Region, last_iteration};
 
 /// The least bound of a loop for which a vector loop pays.
 const LEAST_TRIPS: u32 = 8;
+/// The number of iterations after which a store has reached memory.
+const NEAR: i64 = 8;
 /// The least number of operations on vectors in each iteration.
 const LEAST_OPERATIONS: usize = 2;
 
@@ -36,7 +38,7 @@ pub(super) struct VectorLoop {
     pub(super) counting: Region,
     /// The number of the last iteration of a loop that replays none.
     pub(super) last: Option<AffineIndex>,
-    /// The steps of the block, in an order in which pairs of iterations can run them.
+    /// The steps of the block.
     pub(super) steps: Vec<Step>,
     /// The parameters of the block, with their next values.
     pub(super) carried: Vec<(Node, Carried)>,
@@ -108,9 +110,15 @@ impl VectorLoop {
         if operations < recurrences.count() + LEAST_OPERATIONS {
             return None;
         }
-        let order = Order { graph, counting, is_reversed: last.is_none() };
-        let steps = order.of(&block.steps)?;
-        Some(VectorLoop { region: *region, counting, last, steps, carried })
+        let accesses = Accesses { graph, counting, is_reversed: last.is_none() };
+        let steps = block.steps.clone();
+        accesses.allows_pairs(&steps).then_some(VectorLoop {
+            region: *region,
+            counting,
+            last,
+            steps,
+            carried,
+        })
     }
 
     pub(super) fn has_guards(&self) -> bool {
@@ -174,8 +182,8 @@ fn is_recurrence(graph: &Graph, steps: &[Step], phi: Node, next: Node) -> bool {
         && users(phi).all(|step| *step == Step::Compute(next))
 }
 
-/// The order of the accesses to memory when both iterations of a pair run each step.
-struct Order<'g> {
+/// The accesses to memory when both iterations of a pair run each step.
+struct Accesses<'g> {
     graph: &'g Graph,
     counting: Region,
     /// True if the iteration number decreases.
@@ -194,10 +202,10 @@ enum Distance {
     Unknown,
 }
 
-impl Order<'_> {
-    /// `steps` in an order in which pairs of iterations have the results of single ones; `None` if
-    /// there is none.
-    fn of(&self, steps: &[Step]) -> Option<Vec<Step>> {
+impl Accesses<'_> {
+    /// Tests whether pairs of iterations have the results of single ones, and read and write memory
+    /// without waiting for each other.
+    fn allows_pairs(&self, steps: &[Step]) -> bool {
         let (mut reads, mut writes): (Vec<Access>, Vec<Access>) = (Vec::new(), Vec::new());
         for step in steps {
             match *step {
@@ -216,68 +224,17 @@ impl Order<'_> {
             Distance::Always | Distance::Unknown => false,
         };
         if !reads.iter().all(|&read| writes.iter().all(|&write| is_free(read, write))) {
-            return None;
+            return false;
         }
-        let mut steps = steps.to_vec();
-        let mut arrays: Vec<Array> =
-            writes.iter().map(|&access| self.graph.accesses[access].array).collect();
-        arrays.sort_unstable();
-        arrays.dedup();
-        arrays.into_iter().try_for_each(|array| self.sort_additions(array, &mut steps))?;
-        Some(steps)
-    }
-
-    /// Sorts the additions to elements of `array`, and moves them to the last one of them, if one
-    /// adds in the second iteration of a pair to an element to which a later one adds in the first.
-    fn sort_additions(&self, array: Array, steps: &mut Vec<Step>) -> Option<()> {
-        let is_addition = |step: &Step| match *step {
-            Step::Accumulate(access, _) => self.graph.accesses[access].array == array,
-            _ => false,
+        let are_free = |(index, &later): (usize, &Access)| {
+            writes[..index].iter().all(|&earlier| match self.distance(later, earlier) {
+                Distance::Apart => true,
+                // A vector of which an earlier store has written one number comes late from memory.
+                Distance::Iterations(count) => count % 2 == 0 || count.abs() > NEAR,
+                Distance::Always | Distance::Unknown => false,
+            })
         };
-        let mut additions: Vec<(Access, Node)> = Vec::new();
-        for step in steps.iter().filter(|step| is_addition(step)) {
-            if let Step::Accumulate(access, node) = *step {
-                additions.push((access, node));
-            }
-        }
-        let mut is_in_order = true;
-        for (index, &(later, _)) in additions.iter().enumerate() {
-            for &(earlier, _) in &additions[..index] {
-                match self.distance(later, earlier) {
-                    Distance::Always | Distance::Unknown => return None,
-                    Distance::Apart => {}
-                    Distance::Iterations(count) => is_in_order &= count != 1,
-                }
-            }
-        }
-        if is_in_order {
-            return Some(());
-        }
-        let reads = |step: &Step| match *step {
-            Step::Compute(node) => match self.graph.nodes[node].def {
-                Def::Element(access) => self.graph.accesses[access].array == array,
-                _ => false,
-            },
-            _ => false,
-        };
-        if steps.iter().any(reads) {
-            return None;
-        }
-        // An element gets the addition that is ahead of the others first.
-        let ahead = |&(access, _): &(Access, Node)| {
-            let base = i64::from(self.graph.accesses[access].base);
-            if self.step_of(access) > 0 { -base } else { base }
-        };
-        additions.sort_by_key(ahead);
-        let end = steps.iter().rposition(is_addition)?;
-        let additions = additions.into_iter().map(|(access, node)| Step::Accumulate(access, node));
-        steps.splice(end..=end, additions);
-        let mut index = 0;
-        steps.retain(|step| {
-            index += 1;
-            index > end || !is_addition(step)
-        });
-        Some(())
+        writes.iter().enumerate().all(are_free)
     }
 
     /// The change of the index of `access` from one iteration to the next that runs.
