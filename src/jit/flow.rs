@@ -21,7 +21,7 @@ use super::Lanes;
 use super::lower::{Lowered, Lowering};
 use super::plan::{Next, Plan, Step};
 use super::schedule::Test;
-use super::vector::{VectorLoop, passes_on};
+use super::vector::{VectorLoop, loads_constants_only};
 use crate::ssa::{Node, Region, last_iteration};
 
 /// The result of a function; native code returns it as a word.
@@ -346,7 +346,7 @@ impl Flow<'_, '_, '_> {
         let graph = self.lowering.graph;
         let is_within =
             graph.regions[*region].replays.is_some() || last_iteration(graph, *region).is_some();
-        (is_own && passes_on(block_plan) && is_within).then_some(Repeat {
+        (is_own && loads_constants_only(block_plan) && is_within).then_some(Repeat {
             region: *region,
             header,
             values,

@@ -26,8 +26,8 @@ use crate::ssa::{Access, AffineIndex, Def, Graph, Node, Region, last_iteration};
 
 /// The least bound of a loop for which a vector loop pays.
 const LEAST_TRIPS: u32 = 8;
-/// The number of iterations after which a store has reached memory.
-const NEAR: i64 = 8;
+/// The number of iterations after which a store does not delay a load of the same memory any more.
+const STORE_ITERATIONS: i64 = 8;
 /// The least number of operations on vectors in each iteration.
 const LEAST_OPERATIONS: usize = 2;
 
@@ -62,7 +62,7 @@ impl VectorLoop {
         let &Next::Branch { test, then, .. } = &block.next else { return None };
         let back = &plan.blocks[then];
         let Next::BackEdge(region, to, values) = &back.next else { return None };
-        if *to != header || !passes_on(back) || graph.bound(*region) < LEAST_TRIPS {
+        if *to != header || !loads_constants_only(back) || graph.bound(*region) < LEAST_TRIPS {
             return None;
         }
         let last = match test {
@@ -84,11 +84,11 @@ impl VectorLoop {
             _ => false,
         };
         let counting = graph.regions[*region].replays.unwrap_or(*region);
-        let is_even = |step: &Step| {
+        let has_constant_stride = |step: &Step| {
             let changes = access_of(graph, step).map(|access| &graph.accesses[access].changes);
             changes.is_none_or(|changes| changes.iter().all(|change| change.0 != counting))
         };
-        if !block.steps.iter().all(|step| is_plain(step) && is_even(step)) {
+        if !block.steps.iter().all(|step| is_plain(step) && has_constant_stride(step)) {
             return None;
         }
         let mut carried = Vec::new();
@@ -139,7 +139,7 @@ fn access_of(graph: &Graph, step: &Step) -> Option<Access> {
 }
 
 /// Tests whether `block` loads constants at most, before it ends.
-pub(super) fn passes_on(block: &BasicBlock) -> bool {
+pub(super) fn loads_constants_only(block: &BasicBlock) -> bool {
     let is_constant = |step: &Step| matches!(step, Step::Load(_, Source::Const(_)));
     block.parameters.is_empty() && block.steps.iter().all(is_constant)
 }
@@ -230,7 +230,7 @@ impl Accesses<'_> {
             writes[..index].iter().all(|&earlier| match self.distance(later, earlier) {
                 Distance::Apart => true,
                 // A vector of which an earlier store has written one number comes late from memory.
-                Distance::Iterations(count) => count % 2 == 0 || count.abs() > NEAR,
+                Distance::Iterations(count) => count % 2 == 0 || count.abs() > STORE_ITERATIONS,
                 Distance::Always | Distance::Unknown => false,
             })
         };

@@ -158,10 +158,10 @@ impl Iteration {
         (self.steps + self.sweep + inner).max(self.chain_with_sweep)
     }
 
-    /// The time with the sweep in a loop, in vectors of two if it `is_vector`, that reads so many
-    /// elements of arrays.
-    fn rolled(self, inner: u64, is_vector: bool, elements: u64) -> u64 {
-        let all = ITERATION + ELEMENT * elements + self.steps + self.sweep + inner;
+    /// The time with the sweep in a loop, in vectors of two if it `is_vector`, that has so many values
+    /// in memory.
+    fn rolled(self, inner: u64, is_vector: bool, in_memory: u64) -> u64 {
+        let all = ITERATION + ELEMENT * in_memory + self.steps + self.sweep + inner;
         (if is_vector { all / 2 } else { all }).max(self.chain_with_sweep)
     }
 
@@ -382,13 +382,13 @@ fn is_vector(graph: &Graph, region: Region, blocks: &[Block]) -> bool {
         && graph.entries(region).iter().zip(passed.nexts).all(is_sum)
 }
 
-/// Tests whether the trip count of a loop in `blocks`, the body of `region`, changes with its iteration:
-/// such a loop cannot be expanded itself.
+/// Tests whether a loop in `blocks`, the body of `region`, has a trip count that depends on the iteration
+/// number of `region`: then `region` cannot be expanded.
 fn counts_inner_loops(graph: &Graph, region: Region, blocks: &[Block]) -> bool {
     let mut inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
     inner.any(|inner| {
-        let last = graph.regions[inner].cycle.as_ref().and_then(|_| last_iteration(graph, inner));
-        last.is_some_and(|last| last.terms.iter().any(|term| term.0 == region))
+        last_iteration(graph, inner)
+            .is_some_and(|last| last.terms.iter().any(|term| term.0 == region))
     })
 }
 

@@ -34,39 +34,44 @@ pub(super) fn with_loops(recorded: &Graph, limits: RerollLimits, options: &Optio
     folded
 }
 
-/// The recorded graph with its loops, or with loop nests in memory where these are smaller and about
-/// as fast.
+/// `recorded` with loops: nests in memory if they are small and have a triangle, or beat the rolled
+/// graph in size or time; otherwise the rolled graph, or either form of the graph without its trace
+/// loops.
 fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph {
-    /// The number of steps from which on rolled code may have smaller forms.
-    const LARGE: usize = 64;
+    /// The number of items up to which rolled code has no smaller form.
+    const MOST_ROLLED_ITEMS: usize = 64;
     /// The number of values that a loop carries from which on they may be an array.
-    const MANY: usize = 16;
-    /// The largest number of steps of nests that are used without other forms.
-    const SMALL: usize = 256;
-    /// The number of steps from which on nests are tried first.
-    const LONG: u64 = 1 << 12;
-    /// The largest number of recorded steps in which nests are searched, and that of loops that
-    /// become straight-line code.
-    const MOST_RECORDED: usize = 1 << 21;
-    const MOST_STEPS: u64 = 1 << 18;
+    const LEAST_CARRIED_VALUES: usize = 16;
+    /// Nests of at most so many items are used without a comparison.
+    const MOST_NEST_ITEMS: usize = 256;
+    /// From so many recorded items on nests are searched before loops are rolled.
+    const LEAST_RECORDED_ITEMS: usize = 1 << 12;
+    /// The largest number of recorded items in which nests are searched.
+    const MOST_RECORDED_ITEMS: usize = 1 << 21;
+    /// The largest number of steps for which trace loops become straight-line code.
+    const MOST_UNROLLED_STEPS: u64 = 1 << 18;
+    // Without regions `most_steps` would find that number in more time.
     let steps = match recorded.regions.len() {
         0 => size(recorded) as u64,
         _ => most_steps(recorded, |_| 1),
     };
-    let is_searched = size(recorded) <= MOST_RECORDED;
+    let is_searched = size(recorded) <= MOST_RECORDED_ITEMS;
     let nests_of = |graph: &Graph| {
         recognise_nests(graph, most_cells).map(|nests| simplify(&nests, Folding::Real))
     };
     let mut nests = None;
-    if is_searched && steps >= LONG {
+    let is_searched_first = is_searched && size(recorded) >= LEAST_RECORDED_ITEMS;
+    if is_searched_first {
         nests = nests_of(recorded);
-        if let Some(nests) = nests.take_if(|nests| size(nests) <= SMALL && has_triangle(nests)) {
+        if let Some(nests) =
+            nests.take_if(|nests| size(nests) <= MOST_NEST_ITEMS && has_triangle(nests))
+        {
             return nests;
         }
     }
     let rolled = reroll(recorded, limits);
-    let carries_many = |region: Region| rolled.entries(region).len() >= MANY;
-    let is_large = size(&rolled) > LARGE || rolled.regions.keys().any(carries_many);
+    let carries_many = |region: Region| rolled.entries(region).len() >= LEAST_CARRIED_VALUES;
+    let is_large = size(&rolled) > MOST_ROLLED_ITEMS || rolled.regions.keys().any(carries_many);
     if !is_large {
         return rolled;
     }
@@ -75,14 +80,14 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
         true => is_smaller(nests) && steps >= cost::LEAST_ROLLED_STEPS,
         false => nests.nodes.len() < rolled.nodes.len() && cost::is_as_fast(nests, &rolled),
     };
-    if is_searched && steps < LONG {
+    if is_searched && !is_searched_first {
         nests = nests_of(recorded);
     }
     if let Some(nests) = nests {
         return if is_better(&nests) { nests } else { rolled };
     }
     let has_loops = recorded.regions.values().any(|region| region.cycle.is_some());
-    if !has_loops || steps > MOST_STEPS {
+    if !has_loops || steps > MOST_UNROLLED_STEPS {
         return rolled;
     }
     // A trace loop may begin in the middle of an inner loop.
@@ -99,10 +104,8 @@ fn size(graph: &Graph) -> usize {
 /// Tests whether `graph` has a loop whose trip count depends on another one. Rerolling takes longer
 /// to find such a nest, and finds none that writes memory.
 fn has_triangle(graph: &Graph) -> bool {
-    let is_inner = |region: Region| {
-        let last = graph.regions[region].cycle.as_ref().and_then(|_| last_iteration(graph, region));
-        last.is_some_and(|last| !last.terms.is_empty())
-    };
+    let is_inner =
+        |region: Region| last_iteration(graph, region).is_some_and(|last| !last.terms.is_empty());
     graph.regions.keys().any(is_inner)
 }
 
@@ -223,8 +226,7 @@ fn expanded(graph: Graph, state: &PrimalState<'_>) -> (Graph, bool) {
         return (straight(graph), false);
     }
     let long = with_loops(state.recorded, LONG_LOOPS, state.options);
-    let size = long.blocks.values().map(|block| block.items.len() as u64).sum::<u64>();
-    if 2 * size < steps {
+    if 2 * (size(&long) as u64) < steps {
         return (long, true);
     }
     let straight = straight(graph);

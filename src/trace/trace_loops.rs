@@ -46,22 +46,26 @@ impl LoopThreshold {
 
 /// The largest number of iterations; longer segments become several loops.
 const MAX_ITERATIONS: usize = 1 << 24;
-/// The number of later iterations from which a segment with equal events is tried again, after its
-/// operands followed no pattern, one after the other: at least, at most, and for how many iterations
-/// one.
-const RETRIES: (usize, usize, usize) = (4, 64, 16);
-/// The number of iterations with a pattern that are not tried in vain, even if they are no loop: rows
-/// of a triangle become longer.
-const LEAST_ROW: usize = 6;
+/// A segment with equal events is tried again from a later iteration after its operands followed no
+/// pattern: so often one after the other in a short segment,
+const LEAST_RETRIES: usize = 4;
+/// so often in a long one,
+const MOST_RETRIES: usize = 64;
+/// and once for so many iterations otherwise.
+const ITERATIONS_PER_RETRY: usize = 16;
+/// The number of iterations with a pattern from which on a try is not in vain, also without a loop: in
+/// a triangle they become more.
+const LEAST_EXECUTION: usize = 6;
 /// The nesting depth to which a segment without a pattern is searched for shorter periods.
 const MAX_DEPTH: usize = 4;
 /// The number of latest equal events that are tried as candidates for the period.
 const MAX_OCCURRENCES: usize = 8;
 /// The largest number of periods that are tried as one iteration.
 const MAX_GROUPED: usize = 4;
-/// The number of loops in a segment that may be rows of an outer loop, and of periods that are tried.
-const MAX_ROWS: usize = 4;
-const MAX_OUTER: usize = 4;
+/// The number of loops in a segment for which an outer loop is tried.
+const MAX_INNER_EXECUTIONS: usize = 4;
+/// The number of periods of outer loops that are tried for one.
+const MAX_OUTER_PERIODS: usize = 4;
 /// The number of periods whose match length is cached.
 const CACHED_PERIODS: usize = 64;
 /// The size of the hash table of latest events, as a power of two.
@@ -166,8 +170,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches events `at..until` for loops with periods less than `below`. Returns the index at
-    /// which the search ended: before `until` where events repeat until later.
+    /// Searches events `at..until` for loops with periods less than `below`. Returns where
+    /// the search ended: at `until`, or earlier, where a repetition begins that goes on after `until`.
     ///
     /// The candidates for the period at an event are the distances to the latest events with the
     /// same key; a period is kept as long as the events equal those one period before. So at the
@@ -271,8 +275,7 @@ impl Search<'_> {
 
     fn roll_with_period(&mut self, mut start: usize, mut end: usize, period: usize) -> bool {
         let (mut tries, mut rolled, mut loops, whole) = (0, 0, 0, end - start);
-        let (least, most, iterations) = RETRIES;
-        let most_tries = (whole / period / iterations).clamp(least, most);
+        let most_tries = (whole / period / ITERATIONS_PER_RETRY).clamp(LEAST_RETRIES, MOST_RETRIES);
         // Ignored marks may precede the loop; then as many behind it complete its last iteration.
         while start < end && self.is_mark(start) {
             start += 1;
@@ -287,7 +290,11 @@ impl Search<'_> {
             start = range.start;
             if self.threshold.is_reached(&range) {
                 loops += 1;
-                let outer = if loops > MAX_ROWS { None } else { self.outer(first, end, &range) };
+                let outer = if loops > MAX_INNER_EXECUTIONS {
+                    None
+                } else {
+                    self.outer(first, end, &range)
+                };
                 let range = outer.unwrap_or(range);
                 self.push(range);
                 rolled += range.period * range.times;
@@ -295,7 +302,7 @@ impl Search<'_> {
                 tries = 0;
             } else {
                 start += period * range.times.max(1);
-                tries += usize::from(range.times < LEAST_ROW);
+                tries += usize::from(range.times < LEAST_EXECUTION);
             }
         }
         rolled * 2 >= whole
@@ -314,7 +321,7 @@ impl Search<'_> {
                 let (Operand::Event(read), Operand::Event(next)) = pair else { continue };
                 let is_row = (read as usize) < row.start && next as usize == read as usize + period;
                 let outer = (at - read as usize).next_multiple_of(period);
-                if is_row && periods.len() < MAX_OUTER && !periods.contains(&outer) {
+                if is_row && periods.len() < MAX_OUTER_PERIODS && !periods.contains(&outer) {
                     periods.push(outer);
                 }
             }

@@ -316,7 +316,7 @@ impl Generator<'_> {
     }
 }
 
-/// What runs a program.
+/// A machine that runs programs.
 trait Machine {
     type Value: Copy;
 
@@ -328,7 +328,7 @@ trait Machine {
     fn apply(&mut self, op: Op, operands: &[Self::Value], place: u32) -> Self::Value;
 }
 
-/// Makes the graph, as straight-line code.
+/// The machine that makes the graph, as straight-line code.
 struct Unrolled {
     graph: Graph,
     places: Vec<PlaceId>,
@@ -351,7 +351,7 @@ impl Machine for Unrolled {
     }
 }
 
-/// Runs it on the tape.
+/// The machine that runs on the tape.
 struct Recorded<'x>(&'x [Var]);
 
 impl Machine for Recorded<'_> {
@@ -489,6 +489,9 @@ fn random_nests_with_trace_loops_have_the_same_results() {
         verify(&nests).unwrap_or_else(|error| panic!("{round}: {error}\n{nests}"));
         let x: Vec<f64> = (0..n).map(|_| random.uniform(-2.0, 2.0)).collect();
         assert_eq!(interpret(&graph, &x), interpret(&nests, &x), "{round}\n{nests}");
+        if found % 4 == 0 {
+            compare(&format!("round {round}"), &graph, &nests);
+        }
     }
     assert!(found > 10, "{found}");
 }

@@ -33,13 +33,20 @@ impl Affine {
         // Multiples of the factors, so that they are whole before all are determined.
         let mut affine = Affine::zero(depth);
         let mut multiple = 1;
-        while let Some((vector, value)) =
-            samples.clone().find(|&(vector, value)| affine.at(vector) != multiple * value)
-        {
+        while let Some((vector, value)) = samples.clone().find(|&(vector, value)| {
+            affine.exactly_at(vector) != i128::from(multiple) * i128::from(value)
+        }) {
             system.add(vector, value)?;
             (affine, multiple) = system.solution(depth)?;
         }
         (multiple == 1).then_some(affine)
+    }
+
+    /// The value for this iteration vector, for factors of any size.
+    fn exactly_at(&self, vector: &[i64]) -> i128 {
+        let products = self.factors.iter().zip(vector);
+        let products = products.map(|(&by, &number)| i128::from(by) * i128::from(number));
+        i128::from(self.constant) + products.sum::<i128>()
     }
 
     /// The value for this iteration vector.

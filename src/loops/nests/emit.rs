@@ -35,7 +35,7 @@ pub(super) fn emit(
                     variables.push(Variable {
                         statements: vec![statement],
                         first: None,
-                        copy: None,
+                        initial: None,
                     });
                     let inner = loops[loops.len() - ended];
                     (Part::Loop(inner), Stored::After(inner, variables.len() - 1))
@@ -44,7 +44,7 @@ pub(super) fn emit(
             stored.entry(part).or_default().push((matrix, value, index.clone()));
         }
     }
-    let variables = Variables { tree, variables: &variables, copies: &operands.copies };
+    let variables = Variables { tree, variables: &variables, initials: &operands.initials };
     let mut phis = Phis::of(tree.loops.len());
     for (statement, operands) in tree.statements.iter().zip(&operands.of_statements) {
         let parent = statement.loops.last().copied();
@@ -55,9 +55,9 @@ pub(super) fn emit(
             }
         }
     }
-    for copy in &operands.copies {
-        if let Operand::Variable(number) = copy.operand {
-            variables.add_phis(&mut phis, number, variables.before_loop(number, copy.before));
+    for initial in &operands.initials {
+        if let Operand::Variable(number) = initial.operand {
+            variables.add_phis(&mut phis, number, variables.before_loop(number, initial.entered));
         }
     }
     for operand in &operands.returned {
@@ -83,7 +83,7 @@ pub(super) fn emit(
         statements: vec![None; tree.statements.len()],
         entries: HashMap::new(),
         exits: HashMap::new(),
-        copies: vec![None; operands.copies.len()],
+        initials: vec![None; operands.initials.len()],
         cells: Vec::new(),
     };
     let root = emitter.graph.root();
@@ -122,7 +122,7 @@ struct Emitter<'a> {
     /// The φs by loop and variable.
     entries: HashMap<(usize, usize), Node>,
     exits: HashMap<(usize, usize), Node>,
-    copies: Vec<Option<Node>>,
+    initials: Vec<Option<Node>>,
     /// The cells of each matrix.
     cells: Vec<Array>,
 }
@@ -188,10 +188,10 @@ impl Emitter<'_> {
         let place = self.place(number);
         let last = self.last_iteration(number, block, place)?;
         let point = (data.around.last().copied(), data.position);
-        for (at, copy) in self.operands.copies.iter().enumerate() {
-            if copy.before == number {
-                let node = self.operand(&copy.operand, &data.around, point, block, place)?;
-                self.copies[at] = Some(node);
+        for (at, initial) in self.operands.initials.iter().enumerate() {
+            if initial.entered == number {
+                let node = self.operand(&initial.operand, &data.around, point, block, place)?;
+                self.initials[at] = Some(node);
             }
         }
         let entries = self.phis.entries[number].clone();
@@ -356,7 +356,7 @@ impl Emitter<'_> {
             Value::Statement(number) => self.statements[number],
             Value::Entry(number) => self.entries.get(&(number, variable)).copied(),
             Value::Exit(number) => self.exits.get(&(number, variable)).copied(),
-            Value::Copy(number) => self.copies[number],
+            Value::Initial(number) => self.initials[number],
             // Never read without a value: a NaN would show.
             Value::First(leaf) => Some(self.leaf(leaf.unwrap_or(Leaf::Const(f64::NAN.to_bits())))),
         }

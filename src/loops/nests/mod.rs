@@ -28,8 +28,8 @@ mod variables;
 
 use crate::ssa::Graph;
 
-/// The loop nests of `graph`, which is as recorded, of one block of primitives, guards and trace loops; `None`
-/// if it has other steps, or an operand or trip count of another form, or would need more than
+/// The loop nests of `graph`, which is as recorded, of one block of primitives, guards and trace loops;
+/// `None` if it has other steps, or an operand or trip count of another form, or would need more than
 /// `most_cells` cells of memory.
 ///
 /// The new graph does the same operations on the same numbers in the same order.
@@ -37,7 +37,7 @@ pub fn recognise_nests(graph: &Graph, most_cells: u64) -> Option<Graph> {
     let recording = recording::Recording::of(graph)?;
     let nests = |peels| {
         let parse = parse::parse(&recording, peels)?;
-        if parse.bodies.is_empty() {
+        if parse.bodies.is_empty() || peels && !parse.has_peeled {
             return None;
         }
         let tree = tree::Tree::of(&recording, &parse)?;

@@ -49,36 +49,38 @@ pub(super) struct Variable {
     pub(super) statements: Vec<usize>,
     /// The value before the first of these steps.
     pub(super) first: Option<Leaf>,
-    /// The number of a copy that assigns to it, too.
-    pub(super) copy: Option<usize>,
+    /// The number of its value on entry to a loop, if that is another operand.
+    pub(super) initial: Option<usize>,
 }
 
-/// A value that a variable has before each execution of a loop.
+/// The value of a variable on entry to a loop.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Copy {
-    pub(super) before: usize,
+pub(super) struct InitialValue {
+    /// The loop.
+    pub(super) entered: usize,
     pub(super) operand: Operand,
 }
 
-/// The operands of a statement, or the returned values, which are read after all steps.
-pub(super) struct Reader<'a> {
+/// The operands of a statement at all its steps; or the returned values, which are read after all
+/// steps.
+pub(super) struct UseSite<'a> {
     pub(super) loops: &'a [usize],
     /// The iteration vectors of its steps.
     vectors: Vec<Cow<'a, [i64]>>,
     /// The steps before which it reads.
-    before: Vec<u32>,
+    read_at: Vec<u32>,
     /// Its steps.
     steps: Vec<u32>,
 }
 
 /// One of the operands of a reader, at all its steps.
 struct Column<'a> {
-    reader: Rc<Reader<'a>>,
+    reader: Rc<UseSite<'a>>,
     slot: usize,
     sources: Vec<Source>,
 }
 
-impl Reader<'_> {
+impl UseSite<'_> {
     /// The iteration vectors of its steps.
     pub(super) fn vectors(&self) -> impl Iterator<Item = &[i64]> + Clone {
         self.vectors.iter().map(|vector| &vector[..])
@@ -87,7 +89,7 @@ impl Reader<'_> {
 
 /// An operand that is read from memory.
 pub(super) struct Load<'a> {
-    pub(super) reader: Rc<Reader<'a>>,
+    pub(super) reader: Rc<UseSite<'a>>,
     /// The source for each iteration vector.
     pub(super) sources: Vec<Source>,
 }
@@ -98,10 +100,12 @@ pub(super) struct Operands {
     pub(super) of_statements: Vec<Vec<Operand>>,
     pub(super) returned: Vec<Operand>,
     pub(super) variables: Vec<Variable>,
-    pub(super) copies: Vec<Copy>,
+    pub(super) initials: Vec<InitialValue>,
     pub(super) matrices: Vec<Matrix>,
 }
 
+/// The largest number of inputs and constants in gaps for an operand.
+const MOST_LEAVES: usize = 1 << 18;
 /// The largest number of operands that are read from memory.
 const MOST_LOADS: usize = 512;
 
@@ -111,7 +115,7 @@ pub(super) fn operands(recording: &Recording<'_>, tree: &Tree) -> Option<Operand
         recording,
         tree,
         variables: Vec::new(),
-        copies: Vec::new(),
+        initials: Vec::new(),
         assignments: HashMap::new(),
         loads: Vec::new(),
         tables: Vec::new(),
@@ -120,8 +124,8 @@ pub(super) fn operands(recording: &Recording<'_>, tree: &Tree) -> Option<Operand
     for statement in &tree.statements {
         let vectors = (0..statement.steps.len()).map(|number| statement.vector(number).into());
         let (vectors, steps) = (vectors.collect(), statement.steps.clone());
-        let before = steps.clone();
-        let reader = Rc::new(Reader { loops: &statement.loops, vectors, before, steps });
+        let read_at = steps.clone();
+        let reader = Rc::new(UseSite { loops: &statement.loops, vectors, read_at, steps });
         let count = statement.steps.first().map_or(0, |&step| recording.operands(step).len());
         let slots = (0..count).map(|slot| {
             let sources = statement.steps.iter().map(|&step| recording.operands(step)[slot]);
@@ -132,21 +136,21 @@ pub(super) fn operands(recording: &Recording<'_>, tree: &Tree) -> Option<Operand
     }
     let vectors = vec![Cow::Borrowed(&[][..])];
     let end = vec![u32::MAX];
-    let end = Rc::new(Reader { loops: &[], vectors, before: end.clone(), steps: end });
+    let end = Rc::new(UseSite { loops: &[], vectors, read_at: end.clone(), steps: end });
     let returned = recording.returned.iter().map(|&source| {
         let (reader, sources) = (Rc::clone(&end), vec![source]);
         search.operand(Column { reader, slot: 0, sources })
     });
     let returned = returned.collect::<Option<Vec<_>>>()?;
-    let Search { variables, copies, loads, tables, .. } = search;
+    let Search { variables, initials, loads, tables, .. } = search;
     (loads.len() <= MOST_LOADS).then_some(())?;
     let (mut matrices, cells) = matrices(tree, &loads)?;
     let of_loads = matrices.len();
     matrices.extend(tables);
-    let mut operands = Operands { of_statements, returned, variables, copies, matrices };
+    let mut operands = Operands { of_statements, returned, variables, initials, matrices };
     // Until here the numbers of loads and of tables stand for matrices.
     let all = operands.of_statements.iter_mut().flatten().chain(&mut operands.returned);
-    for operand in all.chain(operands.copies.iter_mut().map(|copy| &mut copy.operand)) {
+    for operand in all.chain(operands.initials.iter_mut().map(|initial| &mut initial.operand)) {
         *operand = match operand {
             Operand::Cell(load, _) => {
                 let (matrix, index) = cells[*load].clone();
@@ -163,7 +167,7 @@ struct Search<'a, 'r> {
     recording: &'a Recording<'r>,
     tree: &'a Tree,
     variables: Vec<Variable>,
-    copies: Vec<Copy>,
+    initials: Vec<InitialValue>,
     /// The steps of sets of statements.
     assignments: HashMap<Vec<usize>, Rc<[u32]>>,
     loads: Vec<Load<'a>>,
@@ -209,7 +213,7 @@ impl<'a> Search<'a, '_> {
     }
 
     /// `column` with the inputs and constants of steps in gaps.
-    fn with_leaves_in_gaps(&self, column: Column<'a>) -> Option<(Rc<Reader<'a>>, Vec<Source>)> {
+    fn with_leaves_in_gaps(&self, column: Column<'a>) -> Option<(Rc<UseSite<'a>>, Vec<Source>)> {
         let Column { reader, slot, mut sources } = column;
         let (recording, depth) = (self.recording, reader.loops.len());
         let mut vectors = Vec::new();
@@ -217,7 +221,9 @@ impl<'a> Search<'a, '_> {
             let step = reader.steps[at];
             let Source::Leaf(_) = sources[at] else { continue };
             let Some(gap) = recording.gap_after(step) else { continue };
-            for ahead in 1..=recording.gaps[gap].times {
+            let times = recording.gaps[gap].times;
+            (vectors.len() + times as usize <= MOST_LEAVES).then_some(())?;
+            for ahead in 1..=times {
                 let leaf = recording.leaf_in_gap(gap, step, slot, ahead)?;
                 let mut vector = self.tree.vector_in_gap(gap, step, ahead);
                 vector.truncate(depth);
@@ -229,13 +235,13 @@ impl<'a> Search<'a, '_> {
             return Some((reader, sources));
         }
         let vectors = reader.vectors.iter().cloned().chain(vectors).collect();
-        let (before, steps) = Default::default();
-        Some((Rc::new(Reader { loops: reader.loops, vectors, before, steps }), sources))
+        let (read_at, steps) = Default::default();
+        Some((Rc::new(UseSite { loops: reader.loops, vectors, read_at, steps }), sources))
     }
 
     /// The operand, if `leaves` are inputs of one kind whose numbers are affine, or those of a packed
     /// triangle.
-    fn inputs(&self, reader: &Reader<'_>, leaves: &[Leaf]) -> Option<Operand> {
+    fn inputs(&self, reader: &UseSite<'_>, leaves: &[Leaf]) -> Option<Operand> {
         let active = self.recording.graph.active;
         let number = |leaf: &Leaf| match *leaf {
             Leaf::Input(number) => Some(i64::from(number)),
@@ -265,7 +271,7 @@ impl<'a> Search<'a, '_> {
     }
 
     /// The operand as an element of a table, in memory if there are inputs in it.
-    fn table(&mut self, reader: &Reader<'_>, leaves: &[Leaf]) -> Option<Operand> {
+    fn table(&mut self, reader: &UseSite<'_>, leaves: &[Leaf]) -> Option<Operand> {
         let (index, leaves) = table(reader, leaves)?;
         if let Some(numbers) = constants(&leaves) {
             return Some(Operand::Constant(numbers, index));
@@ -276,24 +282,29 @@ impl<'a> Search<'a, '_> {
     }
 
     /// The operand, if `sources` are the latest values of the statements that they are from.
-    fn variable(&mut self, reader: &Reader<'_>, sources: &[Source]) -> Option<Operand> {
+    fn variable(&mut self, reader: &UseSite<'_>, sources: &[Source]) -> Option<Operand> {
         let statements = self.statements(sources);
         let assigned = self.assigned(&statements);
         let mut first = None;
         let recording = self.recording;
-        for (before, &source) in latest(recording, &assigned, &reader.before).zip(sources) {
+        for (before, &source) in latest(recording, &assigned, &reader.read_at).zip(sources) {
             let is_latest = match source {
                 Source::Step(source) => before == Some(recording.position(source)),
                 Source::Leaf(leaf) => before.is_none() && *first.get_or_insert(leaf) == leaf,
             };
             is_latest.then_some(())?;
         }
-        Some(self.intern(Variable { statements, first, copy: None }))
+        Some(self.intern(Variable { statements, first, initial: None }))
     }
 
     /// The operand, if all iterations of the innermost loop but the first read the latest values,
     /// assigned in the same execution of the loop.
-    fn carried(&mut self, reader: &Reader<'a>, slot: usize, sources: &[Source]) -> Option<Operand> {
+    fn carried(
+        &mut self,
+        reader: &UseSite<'a>,
+        slot: usize,
+        sources: &[Source],
+    ) -> Option<Operand> {
         let (&inner, around) = reader.loops.split_last()?;
         let depth = around.len();
         let is_first = |&at: &usize| reader.vectors[at][depth] == 0;
@@ -306,7 +317,7 @@ impl<'a> Search<'a, '_> {
         (!assigned.is_empty()).then_some(())?;
         let (tree, recording) = (self.tree, self.recording);
         let start = |at: usize| tree.loops[inner].start(&reader.vectors[at][..depth]);
-        for (at, before) in latest(recording, &assigned, &reader.before).enumerate() {
+        for (at, before) in latest(recording, &assigned, &reader.read_at).enumerate() {
             let is_inside = before.is_some_and(|before| before >= recording.position(start(at)));
             let fits = match sources[at] {
                 _ if reader.vectors[at][depth] == 0 => !is_inside,
@@ -323,18 +334,18 @@ impl<'a> Search<'a, '_> {
         firsts.iter().all(is_before).then_some(())?;
         let vectors = firsts.iter().map(|&at| reader.vectors[at][..depth].to_vec().into());
         let vectors = vectors.collect();
-        let before = firsts.iter().map(|&at| start(at)).collect();
+        let read_at = firsts.iter().map(|&at| start(at)).collect();
         let steps = firsts.iter().map(|&at| reader.steps[at]).collect();
-        let outer = Rc::new(Reader { loops: around, vectors, before, steps });
+        let outer = Rc::new(UseSite { loops: around, vectors, read_at, steps });
         let sources = firsts.iter().map(|&at| sources[at]).collect();
         let operand = self.operand(Column { reader: outer, slot, sources })?;
-        let copy = Copy { before: inner, operand };
-        let known = self.copies.iter().position(|known| *known == copy);
-        let copy = known.unwrap_or_else(|| {
-            self.copies.push(copy);
-            self.copies.len() - 1
+        let initial = InitialValue { entered: inner, operand };
+        let known = self.initials.iter().position(|known| *known == initial);
+        let initial = known.unwrap_or_else(|| {
+            self.initials.push(initial);
+            self.initials.len() - 1
         });
-        Some(self.intern(Variable { statements, first: None, copy: Some(copy) }))
+        Some(self.intern(Variable { statements, first: None, initial: Some(initial) }))
     }
 
     /// The statements that compute `sources`, in order.
@@ -365,7 +376,7 @@ impl<'a> Search<'a, '_> {
         let is_same = |known: &Variable| {
             let is_first = known.first.is_none() || variable.first.is_none();
             known.statements == variable.statements
-                && known.copy == variable.copy
+                && known.initial == variable.initial
                 && (is_first || known.first == variable.first)
         };
         Operand::Variable(match self.variables.iter().position(is_same) {
@@ -412,7 +423,7 @@ fn leaves(sources: &[Source]) -> Option<Vec<Leaf>> {
 
 /// The values of an operand in an array with an axis for each loop on which they depend: the index,
 /// and the values that are used, by index.
-fn table(reader: &Reader<'_>, leaves: &[Leaf]) -> Option<(Affine, BTreeMap<i64, Leaf>)> {
+fn table(reader: &UseSite<'_>, leaves: &[Leaf]) -> Option<(Affine, BTreeMap<i64, Leaf>)> {
     let depth = reader.loops.len();
     let extents: Vec<i64> = (0..depth)
         .map(|axis| reader.vectors().map(|vector| vector[axis] + 1).max())

@@ -54,8 +54,9 @@ pub(super) struct Parse {
     /// The body of each loop.
     pub(super) bodies: Vec<Vec<Key>>,
     pub(super) executions: Vec<Execution>,
-    /// True if peculiar first and last iterations of loops are steps before and after them.
+    /// True if first and last iterations whose operands follow other rules are peeled.
     peels: bool,
+    pub(super) has_peeled: bool,
 }
 
 /// An execution of a loop.
@@ -93,7 +94,8 @@ const LEAST_ITERATIONS: u32 = 3;
 /// The number of earlier occurrences to which a token is compared: it may be several times in a body.
 const OCCURRENCES: u32 = 4;
 
-/// Finds the loops of `recording`, with `peels` without peculiar first and last iterations; `None` if a gap is not between iterations of one of them.
+/// Finds the loops of `recording`; with `peels` first and last iterations whose operands follow other
+/// rules are peeled. `None` if a gap does not lie between iterations of one loop.
 pub(super) fn parse(recording: &Recording<'_>, peels: bool) -> Option<Parse> {
     let token = |(step, &form): (usize, &u32)| Token {
         key: Key::Form(form),
@@ -101,7 +103,8 @@ pub(super) fn parse(recording: &Recording<'_>, peels: bool) -> Option<Parse> {
         execution: u32::MAX,
     };
     let tokens = recording.form_of_step.iter().enumerate().map(token).collect();
-    let mut parse = Parse { tokens, bodies: Vec::new(), executions: Vec::new(), peels };
+    let mut parse =
+        Parse { tokens, bodies: Vec::new(), executions: Vec::new(), peels, has_peeled: false };
     for _ in 0..MOST_LEVELS {
         let bodies = parse.next_bodies(recording);
         if bodies.is_empty() {
@@ -194,6 +197,7 @@ impl Parse {
 
     /// Makes loops of all sequences of iterations with these bodies.
     fn collapse(&mut self, recording: &Recording<'_>, bodies: &[Vec<Key>]) -> Option<()> {
+        (self.bodies.len() + bodies.len() <= MOST_STATEMENTS).then_some(())?;
         let mut by_first = vec![Vec::new(); recording.forms.len() + self.bodies.len()];
         for body in bodies {
             by_first[body[0].number(recording)].push(self.bodies.len() as u32);
@@ -214,6 +218,7 @@ impl Parse {
             let whole = &tokens[at..at + count * period];
             for (piece, is_loop) in split(recording, self, whole, period, self.peels) {
                 if !is_loop {
+                    self.has_peeled = true;
                     self.tokens.extend_from_slice(piece);
                     continue;
                 }

@@ -1,15 +1,16 @@
-//! The steps of a recording by their form, of trace loops those of some iterations.
+//! The steps of a recording by their form.
 //!
-//! Within a trace loop operands are the same for all iterations or change by the same amount from
-//! one to the next, but for the first few ones. So that these, the next two and the last one stand
-//! for all: what is an affine function for them is one for the iterations in the gap between them.
+//! Of a trace loop only the first iterations and the last one are listed: from the longest distance
+//! of a carried value on, each operand is the same or an affine function of the iteration number, so
+//! that two more iterations and the last one determine it for those in the gap between them.
+
+use hashbrown::HashMap;
 
 use super::operands::{Leaf, Source};
 use crate::entity::PrimaryMap;
 use crate::loops::reroll::{TraceLoop, trace_loop};
 use crate::op::Op;
 use crate::ssa::{ArrayData, Def, End, Graph, Item, Node, PlaceId, Region};
-use hashbrown::HashMap;
 
 /// The form of a step: all but its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,7 +105,7 @@ impl<'a> Recording<'a> {
             in_gaps: Vec::new(),
             bodies: HashMap::new(),
         };
-        let mut reader = Reader {
+        let mut builder = Builder {
             recording,
             numbers: HashMap::new(),
             counts: Vec::new(),
@@ -115,20 +116,20 @@ impl<'a> Recording<'a> {
         };
         for &item in &graph.blocks[graph.root()].items {
             match item {
-                Item::Region(region) => reader.trace_loop(region)?,
+                Item::Region(region) => builder.trace_loop(region)?,
                 Item::Node(node) if matches!(graph.nodes[node].def, Def::Element(_)) => {}
                 _ => {
                     if let Item::Node(node) = item {
-                        let number = reader.recording.form_of_step.len() as u32;
-                        reader.numbers_of_nodes[node] = (None, number);
+                        let number = builder.recording.form_of_step.len() as u32;
+                        builder.numbers_of_nodes[node] = (None, number);
                     }
-                    reader.step(item, None)?;
+                    builder.step(item, None)?;
                 }
             }
         }
-        let returned = returned.iter().map(|&node| reader.source(node, None));
+        let returned = returned.iter().map(|&node| builder.source(node, None));
         let returned = returned.collect::<Option<Vec<Source>>>()?;
-        let Reader { recording, steps_in_gaps, .. } = reader;
+        let Builder { recording, steps_in_gaps, .. } = builder;
         let mut recording = Recording { returned, ..recording };
         let listed = recording.len() as u32;
         for source in recording.sources.iter_mut().chain(&mut recording.returned) {
@@ -162,7 +163,7 @@ impl<'a> Recording<'a> {
     }
 
     /// The step in the list that has the form of this one.
-    pub(super) fn listed(&self, step: u32) -> u32 {
+    pub(super) fn representative(&self, step: u32) -> u32 {
         let in_gap = (step as usize).checked_sub(self.len());
         in_gap.map_or(step, |number| self.in_gaps[number].step)
     }
@@ -255,7 +256,7 @@ fn index(graph: &Graph, node: Node, iteration: Option<Iteration>) -> Option<u32>
 }
 
 /// The state while the steps are read.
-struct Reader<'a> {
+struct Builder<'a> {
     recording: Recording<'a>,
     /// The numbers of forms, and of how many steps each is.
     numbers: HashMap<Form, u32>,
@@ -269,7 +270,7 @@ struct Reader<'a> {
     steps_in_gaps: Vec<(u32, u32)>,
 }
 
-impl Reader<'_> {
+impl Builder<'_> {
     /// Adds a step.
     fn step(&mut self, item: Item, iteration: Option<Iteration>) -> Option<()> {
         let graph = self.recording.graph;
@@ -297,7 +298,10 @@ impl Reader<'_> {
     fn trace_loop(&mut self, region: Region) -> Option<()> {
         let graph = self.recording.graph;
         let data = trace_loop(graph, region)?;
-        let head = (first_distance(graph, region, &data)? + 2).max(LEAST_HEAD);
+        // An element would not show as the source of what it is carried to.
+        let is_element = |&node: &Node| matches!(graph.nodes[node].def, Def::Element(_));
+        (!data.passed.iter().any(is_element)).then_some(())?;
+        let head = (longest_distance(graph, region, &data)? + 2).max(LEAST_HEAD);
         let times = data.times;
         let is_step = |item: &&Item| match **item {
             Item::Node(node) => match graph.nodes[node].def {
@@ -411,7 +415,7 @@ impl Reader<'_> {
 }
 
 /// The largest distance in iterations from a value of `region` to its use.
-fn first_distance(graph: &Graph, region: Region, data: &TraceLoop) -> Option<u32> {
+fn longest_distance(graph: &Graph, region: Region, data: &TraceLoop) -> Option<u32> {
     let entries = graph.entries(region).len();
     let distance = |number: usize| {
         let mut next = data.passed[number];

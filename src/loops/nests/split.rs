@@ -32,7 +32,7 @@ enum Feature {
 }
 
 /// The pieces of `whole`, iterations of `period` tokens. With `peels` the first and the last iterations
-/// of rows are pieces, too, if their operands are peculiar; for these the result has false.
+/// of rows are pieces of their own, with false, if their operands follow other rules.
 pub(super) fn split<'t>(
     recording: &Recording<'_>,
     parse: &Parse,
@@ -145,7 +145,7 @@ fn feature(recording: &Recording<'_>, source: Source, first: u32, before: Option
             Feature::Before
         }
         Source::Step(step) => {
-            let array = recording.form_of_step[recording.listed(step) as usize] + 1;
+            let array = recording.form_of_step[recording.representative(step) as usize] + 1;
             Feature::Element { array, index: i64::from(recording.ordinals[step as usize]) }
         }
         Source::Leaf(Leaf::Input(number)) => {

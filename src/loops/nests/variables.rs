@@ -2,7 +2,7 @@
 
 use hashbrown::HashSet;
 
-use super::operands::{Copy, Leaf, Variable};
+use super::operands::{InitialValue, Leaf, Variable};
 use super::tree::{Part, Tree};
 
 /// The value of a variable at a point.
@@ -15,8 +15,8 @@ pub(super) enum Value {
     Exit(usize),
     /// That before all assignments.
     First(Option<Leaf>),
-    /// This copy.
-    Copy(usize),
+    /// This value on entry to a loop.
+    Initial(usize),
 }
 
 /// The variables that need φs, by their numbers.
@@ -32,7 +32,7 @@ pub(super) struct Phis {
 pub(super) struct Variables<'a> {
     pub(super) tree: &'a Tree,
     pub(super) variables: &'a [Variable],
-    pub(super) copies: &'a [Copy],
+    pub(super) initials: &'a [InitialValue],
 }
 
 impl Phis {
@@ -68,9 +68,9 @@ impl Variables<'_> {
 
     /// The value of variable `number` before the loop `at`.
     pub(super) fn before_loop(&self, number: usize, at: usize) -> Value {
-        let copy = self.variables[number].copy.filter(|&copy| self.copies[copy].before == at);
-        if let Some(copy) = copy {
-            return Value::Copy(copy);
+        let initial = self.variables[number].initial;
+        if let Some(initial) = initial.filter(|&initial| self.initials[initial].entered == at) {
+            return Value::Initial(initial);
         }
         let data = &self.tree.loops[at];
         self.before(number, data.around.last().copied(), data.position)
@@ -93,7 +93,7 @@ impl Variables<'_> {
             let (at, is_entry) = match value {
                 Value::Entry(at) => (at, true),
                 Value::Exit(at) => (at, false),
-                Value::Statement(_) | Value::First(_) | Value::Copy(_) => continue,
+                Value::Statement(_) | Value::First(_) | Value::Initial(_) => continue,
             };
             if !phis.known.insert((number, at, is_entry)) {
                 continue;
