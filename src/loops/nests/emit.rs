@@ -85,6 +85,7 @@ pub(super) fn emit(
         exits: HashMap::new(),
         initials: vec![None; operands.initials.len()],
         cells: Vec::new(),
+        invariants: HashMap::new(),
     };
     let root = emitter.graph.root();
     for matrix in &operands.matrices {
@@ -125,6 +126,8 @@ struct Emitter<'a> {
     initials: Vec<Option<Node>>,
     /// The cells of each matrix.
     cells: Vec<Array>,
+    /// The operands, by statement and number, that are read before a loop around the statement.
+    invariants: HashMap<(usize, usize), Node>,
 }
 
 impl Emitter<'_> {
@@ -161,13 +164,12 @@ impl Emitter<'_> {
     ) -> Option<()> {
         let statement = &self.tree.statements[number];
         let form = self.recording.forms[statement.form as usize];
-        let place = match form {
-            Form::Apply { place, .. } => place,
-            Form::Guard { .. } => None,
-        };
-        let operands = self.operands.of_statements[number].iter();
-        let operands =
-            operands.map(|operand| self.operand(operand, &statement.loops, point, block, place));
+        let place = form.place();
+        let operands = self.operands.of_statements[number].iter().enumerate();
+        let operands = operands.map(|(slot, operand)| match self.invariants.get(&(number, slot)) {
+            Some(&node) => Some(node),
+            None => self.operand(operand, &statement.loops, point, block, place),
+        });
         let operands = operands.collect::<Option<SmallVec<[Node; 3]>>>()?;
         match form {
             Form::Apply { op, .. } => {
@@ -182,11 +184,44 @@ impl Emitter<'_> {
         Some(())
     }
 
+    /// Reads the cells that all iterations of loop `number` read, before the loop: the reverse sweep
+    /// then saves them once.
+    fn invariants(&mut self, number: usize, block: Block) -> Option<()> {
+        let (tree, all) = (self.tree, self.operands);
+        let around = &tree.loops[number].around;
+        let is_before = |matrix: usize| {
+            let matrix = &all.matrices[matrix];
+            matrix.scope.is_none_or(|scope| around.contains(&scope))
+                && matrix.stores.iter().all(|(producer, _)| {
+                    !tree.statements[producer.statement].loops.contains(&number)
+                })
+        };
+        for (at, statement) in tree.statements.iter().enumerate() {
+            if !statement.loops.contains(&number) {
+                continue;
+            }
+            for (slot, operand) in all.of_statements[at].iter().enumerate() {
+                let Operand::Cell(matrix, index) = operand else { continue };
+                let is_same = index.factors[around.len()..].iter().all(|&by| by == 0);
+                if !is_same || !is_before(*matrix) || self.invariants.contains_key(&(at, slot)) {
+                    continue;
+                }
+                let access = self.access(self.cells[*matrix], index, &statement.loops)?;
+                let access = self.graph.intern_access(access);
+                let place = self.recording.forms[statement.form as usize].place();
+                let node = self.graph.push_element(block, access, place);
+                self.invariants.insert((at, slot), node);
+            }
+        }
+        Some(())
+    }
+
     /// Emits a loop as a step of `block`.
     fn inner_loop(&mut self, number: usize, block: Block) -> Option<()> {
         let data = &self.tree.loops[number];
         let place = self.place(number);
         let last = self.last_iteration(number, block, place)?;
+        self.invariants(number, block)?;
         let point = (data.around.last().copied(), data.position);
         for (at, initial) in self.operands.initials.iter().enumerate() {
             if initial.entered == number {
@@ -226,10 +261,7 @@ impl Emitter<'_> {
     fn place(&self, number: usize) -> Option<PlaceId> {
         let of = |part: &Part| match *part {
             Part::Statement(statement) => {
-                match self.recording.forms[self.tree.statements[statement].form as usize] {
-                    Form::Apply { place, .. } => place,
-                    Form::Guard { .. } => None,
-                }
+                self.recording.forms[self.tree.statements[statement].form as usize].place()
             }
             Part::Loop(_) => None,
         };

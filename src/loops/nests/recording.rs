@@ -21,6 +21,15 @@ pub(super) enum Form {
     Guard { expect: bool },
 }
 
+impl Form {
+    pub(super) fn place(self) -> Option<PlaceId> {
+        match self {
+            Form::Apply { place, .. } => place,
+            Form::Guard { .. } => None,
+        }
+    }
+}
+
 /// A graph of one block, as a list of steps.
 ///
 /// Steps with numbers beyond the list lie in gaps: those that steps of the list read.
