@@ -52,8 +52,12 @@ pub(super) fn matrices(tree: &Tree, loads: &[Load<'_>]) -> Option<(Vec<Matrix>, 
     let producers: Vec<Vec<Producer>> = loads.iter().map(|load| producers(tree, load)).collect();
     let (mut matrices, mut cells) = (Vec::new(), vec![None; loads.len()]);
     for family in families(&producers) {
-        let mut layout = Layout::of(tree, loads, &producers, &family);
-        layout.place_all()?;
+        let layout = |is_linear| {
+            let mut layout = Layout::of(tree, loads, &producers, &family, is_linear)?;
+            layout.place_all()?;
+            Some(layout)
+        };
+        let layout = layout(false).or_else(|| layout(true))?;
         let matrix = matrices.len();
         matrices.push(layout.matrix(|load, index| cells[load] = Some((matrix, index)))?);
     }
@@ -80,6 +84,20 @@ fn ended_loops(tree: &Tree, loops: &[usize], vector: &[i64]) -> usize {
     let is_last =
         |depth: &usize| vector[*depth] == tree.loops[loops[*depth]].trips.at(&vector[..*depth]) - 1;
     (0..loops.len()).rev().take_while(is_last).count()
+}
+
+/// The factors of the iteration numbers of nested `loops` in a linear index, row by row; `None` if a
+/// trip count depends on a loop around, or if there is one loop only.
+fn weights(tree: &Tree, loops: &[usize]) -> Option<SmallVec<[i64; 4]>> {
+    let (mut weights, mut size) = (SmallVec::new(), 1i64);
+    for &inner in loops.iter().rev() {
+        let trips = &tree.loops[inner].trips;
+        trips.factors.iter().all(|&by| by == 0).then_some(())?;
+        weights.push(size);
+        size = size.checked_mul(trips.constant).filter(|&size| size <= MOST_CELLS)?;
+    }
+    weights.reverse();
+    (loops.len() > 1).then_some(weights)
 }
 
 /// The loads that share producers, as lists of their numbers.
@@ -135,6 +153,10 @@ impl Positions {
 /// The layout of the matrix of one family.
 struct Layout<'a> {
     tree: &'a Tree,
+    /// The number of axes.
+    axes: usize,
+    /// True if the one axis stands for all loops of the main producer, row by row.
+    is_linear: bool,
     loads: Vec<(usize, &'a Load<'a>)>,
     /// The one with the axes of the matrix first.
     producing: Vec<Producing<'a>>,
@@ -150,7 +172,8 @@ impl<'a> Layout<'a> {
         loads: &'a [Load<'a>],
         producers: &[Vec<Producer>],
         family: &[usize],
-    ) -> Self {
+        is_linear: bool,
+    ) -> Option<Self> {
         let mut counts: BTreeMap<Producer, usize> = BTreeMap::new();
         for &load in family {
             let is_of = |producer: &Producer, source: &Source| match *source {
@@ -174,17 +197,24 @@ impl<'a> Layout<'a> {
         let producing: Vec<Producing<'a>> =
             ordered.into_iter().map(|(producer, _)| Producing::of(tree, producer)).collect();
         let mut positions = Positions { of_steps: vec![u32::MAX; tree.steps()], all: vec![] };
-        for &(step, vector) in producing.first().into_iter().flat_map(|main| &main.steps) {
-            positions.set(step, vector.into());
+        let main = producing.first()?;
+        let weights = if is_linear { Some(weights(tree, main.loops)?) } else { None };
+        for &(step, vector) in &main.steps {
+            let position = match &weights {
+                Some(weights) => {
+                    let products = weights.iter().zip(vector).map(|(by, number)| by * number);
+                    Position::from_slice(&[products.sum()])
+                }
+                None => vector.into(),
+            };
+            positions.set(step, position);
         }
+        let axes = if is_linear { 1 } else { main.loops.len() };
         let loads: Vec<(usize, &Load<'_>)> =
             family.iter().map(|&load| (load, &loads[load])).collect();
         let maps = vec![None; loads.len()];
-        Layout { tree, loads, producing, positions, leaves: HashMap::new(), maps }
-    }
-
-    fn axes(&self) -> usize {
-        self.producing[0].loops.len()
+        let leaves = HashMap::new();
+        Some(Layout { tree, axes, is_linear, loads, producing, positions, leaves, maps })
     }
 
     /// Finds the position of each value that is read or stored; `None` if there is none.
@@ -212,7 +242,7 @@ impl<'a> Layout<'a> {
             let pairs = reader.vectors().zip(&load.sources);
             pairs.filter_map(move |(vector, source)| Some((vector, of(source)?)))
         };
-        let map = through(reader.loops.len(), self.axes(), known)?;
+        let map = through(reader.loops.len(), self.axes, known)?;
         for (vector, &source) in reader.vectors().zip(&load.sources) {
             let position = at(&map, vector);
             match source {
@@ -228,7 +258,7 @@ impl<'a> Layout<'a> {
 
     /// Finds the positions that a producer stores, from those that are known.
     fn place_producer(&mut self, number: usize) -> Option<()> {
-        let axes = self.axes();
+        let axes = self.axes;
         let producing = &self.producing[number];
         let known = || {
             let of = |&(step, vector): &(u32, &'a [i64])| Some((vector, self.positions.get(step)?));
@@ -267,7 +297,7 @@ impl<'a> Layout<'a> {
     /// The matrix; calls `set` with each load and the index that it reads.
     fn matrix(self, mut set: impl FnMut(usize, Affine)) -> Option<Matrix> {
         let outer = self.common_loops();
-        let axes = self.axes();
+        let axes = self.axes;
         let scope = outer.checked_sub(1).map(|last| self.producing[0].loops[last]);
         // Calls a function with all positions that are stored.
         let for_each_stored = |each: &mut dyn FnMut(&[i64])| {
@@ -350,6 +380,9 @@ impl<'a> Layout<'a> {
     /// The number of outer loops that all readers and producers share and in which they stay in
     /// their iteration.
     fn common_loops(&self) -> usize {
+        if self.is_linear {
+            return 0;
+        }
         let first = self.producing[0].loops;
         let readers = self.loads.iter().map(|(_, load)| load.reader.loops).zip(&self.maps);
         let producers = self.producing.iter().map(|one| (one.loops, &one.map));

@@ -13,6 +13,7 @@
 //! many operands have to begin anew as are needed for pieces of regular lengths.
 
 use core::ops::Range;
+use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
@@ -60,6 +61,8 @@ pub(super) fn split<'t>(
     let width = steps.len() / times;
     // The number of operands that begin anew with each iteration.
     let mut votes = vec![0; times];
+    // The iterations with which single operands begin anew, and those of all.
+    let mut candidates: Vec<Vec<usize>> = Vec::new();
     for (number, &step) in steps[..width].iter().enumerate() {
         for slot in 0..recording.operands(step).len() {
             let of_iteration = steps.iter().skip(number).step_by(width).enumerate();
@@ -73,25 +76,34 @@ pub(super) fn split<'t>(
             });
             if !is_regular(column.clone(), &numbers) {
                 let column: Vec<Feature> = column.collect();
-                beginnings(&column, &numbers).into_iter().for_each(|at| votes[at] += 1);
+                let starts = beginnings(&column, &numbers);
+                starts.iter().for_each(|&at| votes[at] += 1);
+                candidates.push(starts);
             }
         }
     }
     let most = votes.iter().copied().max().unwrap_or(0);
-    let bounds = |least: u32| -> Vec<usize> {
-        let starts = (1..times).filter(|&at| votes[at] >= least);
-        core::iter::once(0).chain(starts).chain([times]).collect()
+    let of_several = |least: u32| (1..times).filter(|&at| votes[at] >= least).collect();
+    candidates.sort_by_key(|starts| core::cmp::Reverse(starts.len()));
+    candidates.splice(..0, (1..=most).map(of_several));
+    let bounds_of = |starts: &Vec<usize>| -> Vec<usize> {
+        core::iter::once(0).chain(starts.iter().copied()).chain([times]).collect()
     };
-    let is_found = |bounds: &Vec<usize>| {
+    let lengths_of = |bounds: &[usize]| -> Vec<usize> {
         let length = |pair: &[usize]| (numbers[pair[1] - 1] - numbers[pair[0]] + 1) as usize;
-        let lengths: Vec<usize> = bounds.windows(2).map(length).collect();
-        // The first row may begin later, and the last one end earlier.
+        bounds.windows(2).map(length).collect()
+    };
+    let has_rows =
+        |bounds: &Vec<usize>| 2 * (bounds.len() - 1) <= times + 2 && are_rows(&lengths_of(bounds));
+    // The first row may begin later, and the last one end earlier.
+    let has_inner_rows = |bounds: &Vec<usize>| {
+        let lengths = lengths_of(bounds);
         let first = usize::from(lengths[0] < lengths[lengths.len() / 2]);
         let last = lengths.len() - usize::from(lengths.last() < lengths.get(lengths.len() / 2));
-        let is_inner = first < last && are_rows(&lengths[first..last]);
-        2 * lengths.len() <= times + 2 && (are_rows(&lengths) || is_inner)
+        2 * lengths.len() <= times + 2 && first < last && are_rows(&lengths[first..last])
     };
-    let found = (1..=most).map(bounds).find(is_found);
+    let all = || candidates.iter().map(bounds_of);
+    let found = all().find(has_rows).or_else(|| all().find(has_inner_rows));
     let bounds = found.unwrap_or_else(|| by_trip_counts(parse, whole, period));
     let rows: Vec<Range<usize>> = bounds.windows(2).map(|pair| pair[0]..pair[1]).collect();
     let (first, last) = if peels { peeled(&rows, &votes) } else { (0, 0) };
@@ -254,16 +266,22 @@ fn by_trip_counts(parse: &Parse, whole: &[Token], period: usize) -> Vec<usize> {
     }
 }
 
-/// Tests whether these may be the lengths of the rows of a rectangle or triangle, or of several equal
-/// ones.
+/// Tests whether these may be the lengths of the rows of rectangles or triangles: from one to the next
+/// mostly the same change, and otherwise back.
 fn are_rows(lengths: &[usize]) -> bool {
     const LEAST_ROWS: usize = 3;
     if lengths.len() < LEAST_ROWS {
         return false;
     }
-    let change = |at: usize| lengths[at] as i64 - lengths[at - 1] as i64;
-    let rows = (2..lengths.len()).find(|&at| change(at) != change(1)).unwrap_or(lengths.len());
-    rows >= LEAST_ROWS && (rows..lengths.len()).all(|at| lengths[at] == lengths[at - rows])
+    let changes = || lengths.windows(2).map(|pair| pair[1] as i64 - pair[0] as i64);
+    let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
+    changes().for_each(|by| *counts.entry(by).or_default() += 1);
+    let Some((usual, count)) = counts.into_iter().max_by_key(|&(by, count)| (count, by)) else {
+        return false;
+    };
+    // Back to the first row, or to a shorter or longer one.
+    let is_back = |by: i64| by == usual || by.signum() == -usual.signum() && usual != 0;
+    4 * count >= 3 * (lengths.len() - 1) && changes().all(is_back)
 }
 
 #[cfg(test)]
@@ -272,7 +290,8 @@ mod tests {
 
     #[test]
     fn rows_have_lengths_in_progression() {
-        for rows in [&[5, 5, 5][..], &[1, 2, 3, 4], &[3, 2, 1, 3, 2, 1], &[7, 5, 3]] {
+        let pyramid = &[1, 1, 2, 1, 2, 3, 1, 2, 3, 4, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6];
+        for rows in [&[5, 5, 5][..], &[1, 2, 3, 4], &[3, 2, 1, 3, 2, 1], &[7, 5, 3], pyramid] {
             assert!(are_rows(rows), "{rows:?}");
         }
         for others in [&[5, 5][..], &[1, 20, 1], &[1, 5], &[4, 4, 5, 4], &[3, 2, 1, 3, 1]] {
