@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn rows_have_lengths_in_progression() {
-        let pyramid = &[1, 1, 2, 1, 2, 3, 1, 2, 3, 4, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6];
+        let pyramid = &[1, 2, 1, 2, 3, 1, 2, 3, 4, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6];
         for rows in [&[5, 5, 5][..], &[1, 2, 3, 4], &[3, 2, 1, 3, 2, 1], &[7, 5, 3], pyramid] {
             assert!(are_rows(rows), "{rows:?}");
         }
