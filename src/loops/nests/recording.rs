@@ -89,6 +89,8 @@ struct Body {
 const LEAST_HEAD: u32 = 3;
 /// The largest distance in iterations from a value of a trace loop to its use.
 const MOST_DISTANCE: u32 = 16;
+/// The largest number of steps in the list: a trace loop gives several iterations of its body.
+const MOST_LISTED: usize = 1 << 22;
 /// Until all steps are read, steps in gaps have numbers from here on.
 const IN_GAPS: u32 = 1 << 31;
 
@@ -289,6 +291,7 @@ impl Builder<'_> {
             self.recording.sources.push(source);
         }
         let recording = &mut self.recording;
+        (recording.len() < MOST_LISTED).then_some(())?;
         let number = *self.numbers.entry(form).or_insert_with(|| {
             recording.forms.push(form);
             self.counts.push(0);
