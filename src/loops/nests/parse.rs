@@ -70,21 +70,26 @@ pub(super) struct Execution {
     pub(super) times: u32,
 }
 
-/// Gaps between the iterations of an execution of a loop: their numbers, and how many iterations one
-/// of the trace loop is.
-pub(super) type Gaps = SmallVec<[(u32, u32); 1]>;
+/// The gaps between the iterations of an execution of a loop, in order.
+pub(super) type Gaps = SmallVec<[LoopGap; 1]>;
 
-impl Execution {
-    /// The number of iterations in gaps before `step`.
-    pub(super) fn in_gaps(&self, recording: &Recording<'_>, step: u32) -> u32 {
-        iterations_in_gaps(recording, &self.gaps, step)
-    }
+/// A gap between iterations of an execution of a loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LoopGap {
+    /// Its number.
+    pub(super) gap: u32,
+    /// The number of iterations that one of the trace loop is.
+    pub(super) by: u32,
+    /// The first step after it.
+    at: u32,
+    /// The number of iterations in this gap and the ones before it.
+    total: u32,
 }
 
 /// The number of iterations in those of `gaps` that are before `step`.
-pub(super) fn iterations_in_gaps(recording: &Recording<'_>, gaps: &Gaps, step: u32) -> u32 {
-    let all = gaps.iter().map(|&(gap, by)| (&recording.gaps[gap as usize], by));
-    all.filter(|(gap, _)| gap.at <= step).map(|(gap, by)| gap.times * by).sum()
+pub(super) fn iterations_in_gaps(gaps: &Gaps, step: u32) -> u32 {
+    let before = gaps.partition_point(|gap| gap.at <= step);
+    before.checked_sub(1).map_or(0, |last| gaps[last].total)
 }
 
 /// The largest depth of nested loops.
@@ -229,7 +234,7 @@ impl Parse {
                     execution,
                 });
                 let gaps = self.gaps(recording, piece, period)?;
-                let in_gaps = iterations_in_gaps(recording, &gaps, u32::MAX);
+                let in_gaps = iterations_in_gaps(&gaps, u32::MAX);
                 let times = (piece.len() / period) as u32 + in_gaps;
                 self.executions.push(Execution { tokens: piece.to_vec(), gaps, times });
             }
@@ -260,7 +265,9 @@ impl Parse {
             let before = gap.at - gap.period;
             let start = tokens.binary_search_by_key(&before, |token| token.first).ok()?;
             ((at - start) % period == 0).then_some(())?;
-            gaps.push((number, ((at - start) / period) as u32));
+            let by = ((at - start) / period) as u32;
+            let total = iterations_in_gaps(&gaps, u32::MAX) + gap.times * by;
+            gaps.push(LoopGap { gap: number, by, at: gap.at, total });
         }
         Some(gaps)
     }

@@ -52,7 +52,7 @@ pub(super) fn split<'t>(
     // The number of each iteration.
     let numbers: Vec<i64> = (0..)
         .zip(&firsts)
-        .map(|(listed, &first)| listed + i64::from(iterations_in_gaps(recording, &gaps, first)))
+        .map(|(listed, &first)| listed + i64::from(iterations_in_gaps(&gaps, first)))
         .collect();
     let mut steps = Vec::new();
     for iteration in whole.chunks(period) {

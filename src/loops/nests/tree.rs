@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use super::affine::Affine;
-use super::parse::{Key, Parse, Token};
+use super::parse::{Key, LoopGap, Parse, Token, iterations_in_gaps};
 use super::recording::{InGap, Recording};
 
 /// A part of the body of a loop.
@@ -91,7 +91,7 @@ impl Tree {
         }
         let mut vector = Vec::new();
         for (position, &token) in parse.tokens.iter().enumerate() {
-            tree.assign(recording, parse, tree.root[position], token, &mut vector);
+            tree.assign(parse, tree.root[position], token, &mut vector);
         }
         for &InGap { gap, step, ahead } in &recording.in_gaps {
             tree.of_step.push(tree.of_step[step as usize]);
@@ -210,14 +210,7 @@ impl Tree {
     }
 
     /// Assigns the steps of `token` to `part`, in the iterations `vector` of the loops around.
-    fn assign(
-        &mut self,
-        recording: &Recording<'_>,
-        parse: &Parse,
-        part: Part,
-        token: Token,
-        vector: &mut Vec<i64>,
-    ) {
+    fn assign(&mut self, parse: &Parse, part: Part, token: Token, vector: &mut Vec<i64>) {
         match part {
             Part::Statement(number) => {
                 let statement = &mut self.statements[number];
@@ -234,17 +227,17 @@ impl Tree {
                 let (vectors, trips) = &mut at.executions;
                 vectors.extend_from_slice(vector);
                 trips.push(i64::from(execution.times));
-                for &(gap, by) in &execution.gaps {
+                for &LoopGap { gap, by, .. } in &execution.gaps {
                     self.gaps[gap as usize] = (number, by);
                 }
                 for (iteration, tokens) in execution.tokens.chunks(period).enumerate() {
                     vector.push(iteration as i64);
                     for (position, &token) in tokens.iter().enumerate() {
                         // A gap may be anywhere in an iteration.
-                        let in_gaps = execution.in_gaps(recording, token.first);
+                        let in_gaps = iterations_in_gaps(&execution.gaps, token.first);
                         vector[depth] = iteration as i64 + i64::from(in_gaps);
                         let part = self.loops[number].body[position];
-                        self.assign(recording, parse, part, token, vector);
+                        self.assign(parse, part, token, vector);
                     }
                     vector.pop();
                 }
