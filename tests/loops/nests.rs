@@ -137,8 +137,8 @@ fn squares(x: &[Var], n: usize) -> Var {
     for i in 0..n {
         for j in 0..=i {
             let mut sum = Var::from(0.0);
-            for k in 0..=j {
-                sum += l[i][k] * l[j][k];
+            for (&a, &b) in l[i][..=j].iter().zip(&l[j]) {
+                sum += a * b;
             }
             total += sum * sum;
         }
