@@ -20,6 +20,9 @@ const LONG_LOOPS: RerollLimits = RerollLimits {
     ..RerollLimits::DEFAULT
 };
 
+/// The largest number of recorded steps for which trace loops become straight-line code again.
+pub(super) const MOST_UNROLLED_STEPS: u64 = 1 << 18;
+
 /// The largest number of cells of a graph.
 pub(super) fn most_cells(options: &Options) -> u64 {
     (options.limits.saved_values as u64).min(MAX_WORDS) / 4
@@ -48,8 +51,6 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
     const LEAST_RECORDED_ITEMS: usize = 1 << 12;
     /// The largest number of recorded items in which nests are searched.
     const MOST_RECORDED_ITEMS: usize = 1 << 21;
-    /// The largest number of steps for which trace loops become straight-line code.
-    const MOST_UNROLLED_STEPS: u64 = 1 << 18;
     // Without regions `most_steps` would find that number in more time.
     let steps = match recorded.regions.len() {
         0 => size(recorded) as u64,
@@ -97,7 +98,7 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
 }
 
 /// The number of steps of `graph`.
-fn size(graph: &Graph) -> usize {
+pub(super) fn size(graph: &Graph) -> usize {
     graph.blocks.values().map(|block| block.items.len()).sum()
 }
 

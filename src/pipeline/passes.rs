@@ -8,20 +8,21 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use super::loop_forms::{
-    close_loops, closed_forms, expand_short_loops, most_cells, rolled_in_order, with_loops,
+    MOST_UNROLLED_STEPS, close_loops, closed_forms, expand_short_loops, most_cells,
+    rolled_in_order, size, with_loops,
 };
 use super::{BatchSource, LoopForm, Numerics, Options, Purpose, Refusal, Tier};
 use crate::diff::{
     Checkpointed, Wanted, checkpoint, custom_without_derivative, reordered, tangent,
 };
 use crate::jit::{Allocator, Kernel, MAX_WORDS, saved_words, schedule_with_profile};
-use crate::loops::{RerollLimits, hoist, store_arrays};
+use crate::loops::{RerollLimits, hoist, store_arrays, without_loops};
 use crate::phi::{Applied, Closed, OpenLoop, simplify_branches};
 use crate::simplify::{SimplifyLimits, Stage, share_reciprocals, simplify_segments};
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Folding, Graph, Sequence, block_profile, eliminate_dead_code, join_leaves, simplify, verify,
-    without_attached, without_invariant_entries,
+    Folding, Graph, Sequence, block_profile, eliminate_dead_code, join_leaves, most_steps,
+    simplify, verify, without_attached, without_invariant_entries,
 };
 
 /// A row of a table of passes.
@@ -292,9 +293,45 @@ pub(crate) struct Primal {
     pub(crate) applied: Vec<Applied>,
     /// The loops without a closed form.
     pub(crate) open: Vec<OpenLoop>,
+    /// The recorded graph, if the cost model has chosen the forms of its loops.
+    recorded: Option<Arc<Graph>>,
 }
 
 impl Primal {
+    /// The primal graph without loops, if those in `kernel`, the graph of a kernel with a reverse
+    /// sweep, cannot be worth it: it is not much smaller than the recording, and takes many more
+    /// steps. The sweep of a loop that reads or computes single nodes adds up their adjoints in
+    /// memory.
+    fn straight_line_code(
+        &self,
+        kernel: &Graph,
+        options: &Options,
+    ) -> Result<Option<Graph>, Refusal> {
+        /// The size of a graph with loops that are worth it, as a part of the recorded steps. Then
+        /// straight-line code takes much longer to compile.
+        const SMALL: u64 = 8;
+        /// The number of steps for each recorded one in kernels with loops that are worth it.
+        /// Straight-line code takes about three.
+        const MOST_STEPS: u64 = 8;
+        let Some(recording) = &self.recorded else { return Ok(None) };
+        let (steps, recorded) = (most_steps(kernel, |_| 1), most_steps(recording, |_| 1));
+        let is_small = SMALL.saturating_mul(size(kernel) as u64) <= recorded;
+        if is_small || steps <= MOST_STEPS.saturating_mul(recorded) {
+            return Ok(None);
+        }
+        let limit = MOST_UNROLLED_STEPS.min(options.limits.compiled as u64);
+        let straight = without_loops(recording).filter(|_| recorded <= limit);
+        let Some(straight) = straight else {
+            // Then the tape is faster, too.
+            let is_slow = steps > 2 * MOST_STEPS.saturating_mul(recorded);
+            return if is_slow { Err(Refusal::SlowLoops { steps, recorded }) } else { Ok(None) };
+        };
+        let form = Some(LoopForm::Unrolled);
+        let mut state = PrimalState::new(recording, self.tier, options, form);
+        let straight = simplify(&straight, Folding::Real);
+        Ok(Some(run(&primal_passes(), straight, &mut state)))
+    }
+
     pub(super) fn tier(&self) -> Tier {
         self.tier
     }
@@ -310,7 +347,8 @@ pub(crate) fn primal(rolled: &Rolled, tier: Tier, options: &Options) -> Result<P
     let primal = match options.numerics {
         Numerics::Exact => {
             let graph = join_leaves(rolled.graph.clone());
-            Primal { tier, graph, values: None, applied: Vec::new(), open: Vec::new() }
+            let (applied, open) = Default::default();
+            Primal { tier, graph, values: None, applied, open, recorded: None }
         }
         Numerics::Real => real_primal(rolled, tier, options),
     };
@@ -327,7 +365,9 @@ fn real_primal(rolled: &Rolled, tier: Tier, options: &Options) -> Primal {
     let values = state.for_values.take().map(|graph| {
         run(&passes[rest..], graph, &mut PrimalState::new(recorded, tier, options, None))
     });
-    Primal { tier, graph, values, applied: state.applied, open: state.open }
+    let is_chosen = options.tuning.loop_form.is_none();
+    let recorded = is_chosen.then(|| Arc::clone(&rolled.recorded));
+    Primal { tier, graph, values, applied: state.applied, open: state.open, recorded }
 }
 
 /// Makes the kernel for `purpose`. Blocks that the runs of `profiling_inputs` reach are hot in an
@@ -339,35 +379,60 @@ pub(crate) fn coarsen(
     profiling_inputs: &[Arc<[f64]>],
 ) -> Result<Coarsened, Refusal> {
     let values = primal.values.as_ref().filter(|_| !purpose.has_reverse_sweep());
-    let mut checkpointed = Checkpointed::new(values.unwrap_or(&primal.graph));
-    let custom = custom_without_derivative(&checkpointed.graph);
-    if let Some(custom) = custom.filter(|_| purpose.has_reverse_sweep()) {
-        return Err(Refusal::NoSecondDerivative { operation: custom.name().to_owned() });
+    let mut kernel =
+        KernelGraph::of(values.unwrap_or(&primal.graph), primal.tier, purpose, options)?;
+    if purpose.has_reverse_sweep()
+        && let Some(straight) = primal.straight_line_code(&kernel.graph, options)?
+    {
+        kernel = KernelGraph::of(&straight, primal.tier, purpose, options)?;
     }
-    let tier = primal.tier;
-    // A limit beyond the largest buffer has no effect.
-    let limit = options.limits.saved_values.min(MAX_WORDS as usize);
-    loop {
-        let mut state = KernelState::new(&checkpointed, tier, purpose, options);
-        let graph = run(&kernel_passes(), checkpointed.graph.clone(), &mut state);
-        let words = saved_words(&graph);
-        if words <= limit as u64 {
-            let recomputed = checkpointed.recomputed.len();
-            let coarsened = compile(&graph, tier, options, profiling_inputs)?;
-            let batches = match tier {
-                Tier::First => None,
-                Tier::Optimised => BatchSource::new(graph, purpose, options, profiling_inputs),
-            };
-            return Ok(Coarsened { recomputed, batches, ..coarsened });
+    let KernelGraph { graph, recomputed } = kernel;
+    let coarsened = compile(&graph, primal.tier, options, profiling_inputs)?;
+    let batches = match primal.tier {
+        Tier::First => None,
+        Tier::Optimised => BatchSource::new(graph, purpose, options, profiling_inputs),
+    };
+    Ok(Coarsened { recomputed, batches, ..coarsened })
+}
+
+/// The graph of a kernel.
+struct KernelGraph {
+    graph: Graph,
+    /// The number of loops that the reverse sweep computes again.
+    recomputed: usize,
+}
+
+impl KernelGraph {
+    /// That for `purpose`, of the graph `primal`, with as many checkpoints as it needs.
+    fn of(
+        primal: &Graph,
+        tier: Tier,
+        purpose: Purpose,
+        options: &Options,
+    ) -> Result<KernelGraph, Refusal> {
+        let mut checkpointed = Checkpointed::new(primal);
+        let custom = custom_without_derivative(&checkpointed.graph);
+        if let Some(custom) = custom.filter(|_| purpose.has_reverse_sweep()) {
+            return Err(Refusal::NoSecondDerivative { operation: custom.name().to_owned() });
         }
-        // Checkpoints save memory in reverse sweeps only.
-        let less = checkpoint(&checkpointed).filter(|_| purpose.has_reverse_sweep());
-        let is_in_order = |less: &Checkpointed| {
-            options.numerics == Numerics::Real || reordered(&less.graph).is_empty()
-        };
-        let less = less.filter(is_in_order);
-        checkpointed = less.ok_or(Refusal::SavedValues { words, limit })?;
-        check("checkpoint", &checkpointed.graph);
+        // A limit beyond the largest buffer has no effect.
+        let limit = options.limits.saved_values.min(MAX_WORDS as usize);
+        loop {
+            let mut state = KernelState::new(&checkpointed, tier, purpose, options);
+            let graph = run(&kernel_passes(), checkpointed.graph.clone(), &mut state);
+            let words = saved_words(&graph);
+            if words <= limit as u64 {
+                return Ok(KernelGraph { graph, recomputed: checkpointed.recomputed.len() });
+            }
+            // Checkpoints save memory in reverse sweeps only.
+            let less = checkpoint(&checkpointed).filter(|_| purpose.has_reverse_sweep());
+            let is_in_order = |less: &Checkpointed| {
+                options.numerics == Numerics::Real || reordered(&less.graph).is_empty()
+            };
+            let less = less.filter(is_in_order);
+            checkpointed = less.ok_or(Refusal::SavedValues { words, limit })?;
+            check("checkpoint", &checkpointed.graph);
+        }
     }
 }
 
@@ -424,7 +489,7 @@ pub(crate) fn with_simple_branches(graph: Graph, applied: &mut Vec<Applied>) -> 
 /// Refuses a graph that would take too long to compile.
 pub(super) fn limited(graph: &Graph, options: &Options) -> Result<(), Refusal> {
     let limit = options.limits.compiled;
-    let size = graph.blocks.values().map(|block| block.items.len()).sum();
+    let size = size(graph);
     if size > limit { Err(Refusal::TooManyToCompile { size, limit }) } else { Ok(()) }
 }
 

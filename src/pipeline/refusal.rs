@@ -69,6 +69,14 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// The loops would be slower than the tape, and the graph without them is too large to compile.
+    #[error("with its loops the kernel takes {steps} steps for {recorded} recorded ones")]
+    SlowLoops {
+        /// The largest number of steps of a run of the kernel.
+        steps: u64,
+        /// The number of recorded steps.
+        recorded: u64,
+    },
     /// The loops would save too much for the reverse sweep, even with checkpoints.
     #[error(
         "the loops save {words} numbers for the reverse sweep, more than {limit} (Limits::saved_values)"

@@ -84,3 +84,41 @@ fn graphs_too_large_after_rolling_stay_on_the_tape() {
     straight.grad(&[0.25]).unwrap();
     assert_eq!(straight.report().tape_calls, 2);
 }
+
+/// Relaxed paths between all pairs: rows and columns are read after some of their elements have
+/// changed, and before others have. In its loops the kernel would add up the adjoints of these
+/// elements in memory, eighteen steps for each recorded one.
+#[test]
+fn loops_slower_than_the_tape_are_no_kernels() {
+    const POINTS: usize = 16;
+    let paths = |x: &[Var]| {
+        let mut distances = x.to_vec();
+        for k in 0..POINTS {
+            for i in 0..POINTS {
+                for j in 0..POINTS {
+                    let via = distances[i * POINTS + k] + distances[k * POINTS + j];
+                    let known = distances[i * POINTS + j];
+                    distances[i * POINTS + j] += (via - known).tanh() * 0.1;
+                }
+            }
+        }
+        distances.iter().copied().sum::<Var>()
+    };
+    let x: Vec<f64> = (0..POINTS * POINTS).map(|i| 0.5 + 0.3 * (i as f64 * 1.7).sin()).collect();
+    // Straight-line code takes three steps for each recorded one.
+    for compiled in [1 << 16, 1 << 14] {
+        let limits = limits(|limits| limits.compiled = compiled);
+        let builder = Tape::builder().hot_threshold(u32::MAX).background(false).limits(limits);
+        let f = builder.record(paths);
+        let expected = f.grad(&x).unwrap();
+        let is_compiled = f.compile().is_ok();
+        assert_eq!(is_compiled, compiled == 1 << 16);
+        for (found, expected) in f.grad(&x).unwrap().iter().zip(&expected) {
+            assert!((found - expected).abs() <= 1e-12 * expected.abs().max(1.0));
+        }
+        let report = f.report();
+        assert_eq!(report.kernel_calls, u64::from(is_compiled), "{report}");
+        let is_slow = |refusal: &Refusal| matches!(refusal, Refusal::SlowLoops { .. });
+        assert_eq!(report.refusals.iter().any(is_slow), !is_compiled, "{report}");
+    }
+}
