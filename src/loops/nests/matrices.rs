@@ -38,6 +38,22 @@ pub(super) struct Matrix {
     pub(super) leaves: BTreeMap<i64, Leaf>,
 }
 
+/// The axes of a matrix.
+#[derive(Clone, Copy, PartialEq)]
+enum Axes {
+    /// The loops of the main producer.
+    Loops,
+    /// One axis for all loops of the main producer, row by row.
+    Linear,
+    /// Its loops, with so many positions for each iteration of the innermost one: other statements
+    /// compute other coordinates.
+    Interleaved(i64),
+}
+
+impl Axes {
+    const ALL: [Axes; 4] = [Axes::Loops, Axes::Linear, Axes::Interleaved(2), Axes::Interleaved(3)];
+}
+
 /// A position in a matrix: one number for each axis.
 type Position = SmallVec<[i64; 4]>;
 
@@ -52,12 +68,12 @@ pub(super) fn matrices(tree: &Tree, loads: &[Load<'_>]) -> Option<(Vec<Matrix>, 
     let producers: Vec<Vec<Producer>> = loads.iter().map(|load| producers(tree, load)).collect();
     let (mut matrices, mut cells) = (Vec::new(), vec![None; loads.len()]);
     for family in families(&producers) {
-        let layout = |is_linear| {
-            let mut layout = Layout::of(tree, loads, &producers, &family, is_linear)?;
+        let layout = |&axes: &Axes| {
+            let mut layout = Layout::of(tree, loads, &producers, &family, axes)?;
             layout.place_all()?;
             Some(layout)
         };
-        let layout = layout(false).or_else(|| layout(true))?;
+        let layout = Axes::ALL.iter().find_map(layout)?;
         let matrix = matrices.len();
         matrices.push(layout.matrix(|load, index| cells[load] = Some((matrix, index)))?);
     }
@@ -153,10 +169,9 @@ impl Positions {
 /// The layout of the matrix of one family.
 struct Layout<'a> {
     tree: &'a Tree,
+    axes: Axes,
     /// The number of axes.
-    axes: usize,
-    /// True if the one axis stands for all loops of the main producer, row by row.
-    is_linear: bool,
+    dimension: usize,
     loads: Vec<(usize, &'a Load<'a>)>,
     /// The one with the axes of the matrix first.
     producing: Vec<Producing<'a>>,
@@ -172,7 +187,7 @@ impl<'a> Layout<'a> {
         loads: &'a [Load<'a>],
         producers: &[Vec<Producer>],
         family: &[usize],
-        is_linear: bool,
+        axes: Axes,
     ) -> Option<Self> {
         let mut counts: BTreeMap<Producer, usize> = BTreeMap::new();
         for &load in family {
@@ -198,23 +213,27 @@ impl<'a> Layout<'a> {
             ordered.into_iter().map(|(producer, _)| Producing::of(tree, producer)).collect();
         let mut positions = Positions { of_steps: vec![u32::MAX; tree.steps()], all: vec![] };
         let main = producing.first()?;
-        let weights = if is_linear { Some(weights(tree, main.loops)?) } else { None };
+        let is_linear = axes == Axes::Linear;
+        let weights = if is_linear { weights(tree, main.loops)? } else { SmallVec::new() };
         for &(step, vector) in &main.steps {
-            let position = match &weights {
-                Some(weights) => {
+            let mut position = Position::from_slice(vector);
+            match (axes, position.last_mut()) {
+                (Axes::Linear, _) => {
                     let products = weights.iter().zip(vector).map(|(by, number)| by * number);
-                    Position::from_slice(&[products.sum()])
+                    position = Position::from_slice(&[products.sum()]);
                 }
-                None => vector.into(),
-            };
+                (Axes::Interleaved(by), Some(last)) => *last *= by,
+                (Axes::Interleaved(_), None) => return None,
+                (Axes::Loops, _) => {}
+            }
             positions.set(step, position);
         }
-        let axes = if is_linear { 1 } else { main.loops.len() };
+        let dimension = if is_linear { 1 } else { main.loops.len() };
         let loads: Vec<(usize, &Load<'_>)> =
             family.iter().map(|&load| (load, &loads[load])).collect();
         let maps = vec![None; loads.len()];
         let leaves = HashMap::new();
-        Some(Layout { tree, axes, is_linear, loads, producing, positions, leaves, maps })
+        Some(Layout { tree, axes, dimension, loads, producing, positions, leaves, maps })
     }
 
     /// Finds the position of each value that is read or stored; `None` if there is none.
@@ -242,7 +261,7 @@ impl<'a> Layout<'a> {
             let pairs = reader.vectors().zip(&load.sources);
             pairs.filter_map(move |(vector, source)| Some((vector, of(source)?)))
         };
-        let map = through(reader.loops.len(), self.axes, known)?;
+        let map = through(reader.loops.len(), self.dimension, known)?;
         for (vector, &source) in reader.vectors().zip(&load.sources) {
             let position = at(&map, vector);
             match source {
@@ -258,13 +277,12 @@ impl<'a> Layout<'a> {
 
     /// Finds the positions that a producer stores, from those that are known.
     fn place_producer(&mut self, number: usize) -> Option<()> {
-        let axes = self.axes;
         let producing = &self.producing[number];
         let known = || {
             let of = |&(step, vector): &(u32, &'a [i64])| Some((vector, self.positions.get(step)?));
             producing.steps.iter().filter_map(of)
         };
-        let map = through(producing.loops.len(), axes, known)?;
+        let map = through(producing.loops.len(), self.dimension, known)?;
         let stored = producing.steps.iter().map(|&(step, vector)| (step, at(&map, vector)));
         for (step, position) in stored.collect::<Vec<_>>() {
             self.positions.set(step, position)?;
@@ -297,7 +315,7 @@ impl<'a> Layout<'a> {
     /// The matrix; calls `set` with each load and the index that it reads.
     fn matrix(self, mut set: impl FnMut(usize, Affine)) -> Option<Matrix> {
         let outer = self.common_loops();
-        let axes = self.axes;
+        let axes = self.dimension;
         let scope = outer.checked_sub(1).map(|last| self.producing[0].loops[last]);
         // Calls a function with all positions that are stored.
         let for_each_stored = |each: &mut dyn FnMut(&[i64])| {
@@ -380,7 +398,7 @@ impl<'a> Layout<'a> {
     /// The number of outer loops that all readers and producers share and in which they stay in
     /// their iteration.
     fn common_loops(&self) -> usize {
-        if self.is_linear {
+        if self.axes == Axes::Linear {
             return 0;
         }
         let first = self.producing[0].loops;
