@@ -61,8 +61,8 @@ impl Affine {
     }
 }
 
-/// Linear equations in reduced row echelon form: the unknowns are the factors and, last, the
-/// constant; the last number of a row is its right-hand side.
+/// Linear equations in reduced row echelon form: the unknowns are the constant and the factors; the
+/// last number of a row is its right-hand side.
 struct System {
     rows: Vec<Vec<i128>>,
 }
@@ -70,7 +70,8 @@ struct System {
 impl System {
     /// Adds the equation of a sample; `None` if it contradicts the others.
     fn add(&mut self, vector: &[i64], value: i64) -> Option<()> {
-        let mut new: Vec<i128> = vector.iter().copied().chain([1, value]).map(i128::from).collect();
+        let new = [1].into_iter().chain(vector.iter().copied()).chain([value]);
+        let mut new: Vec<i128> = new.map(i128::from).collect();
         for row in &self.rows {
             eliminate(&mut new, row)?;
         }
@@ -98,8 +99,8 @@ impl System {
             let scaled = right.checked_mul(multiple)? / row[at];
             unknowns[at] = i64::try_from(scaled).ok()?;
         }
-        let constant = unknowns.pop()?;
-        Some((Affine { constant, factors: unknowns.into() }, i64::try_from(multiple).ok()?))
+        let factors = SmallVec::from_slice(&unknowns[1..]);
+        Some((Affine { constant: unknowns[0], factors }, i64::try_from(multiple).ok()?))
     }
 }
 
@@ -150,6 +151,7 @@ mod tests {
         assert_eq!(through(triangle), Some((3, vec![7, -1])));
         // Nothing tells the loops apart: both numbers are always the same.
         assert_eq!(through(&[(&[0, 0], 1), (&[1, 1], 3)]), Some((1, vec![2, 0])));
+        assert_eq!(through(&[(&[3], 5)]), Some((5, vec![0])));
         assert_eq!(through(&[(&[], 5)]), Some((5, vec![])));
         assert_eq!(through(&[(&[0], 0), (&[1], 1), (&[2], 4)]), None);
         assert_eq!(through(&[(&[0], 0), (&[2], 1)]), None);

@@ -52,6 +52,14 @@ enum Axes {
 
 impl Axes {
     const ALL: [Axes; 4] = [Axes::Loops, Axes::Linear, Axes::Interleaved(2), Axes::Interleaved(3)];
+
+    /// The number of positions for each iteration of the loop of an axis, the last one or another.
+    fn scale(self, is_last: bool) -> i64 {
+        match self {
+            Axes::Interleaved(by) if is_last => by,
+            _ => 1,
+        }
+    }
 }
 
 /// A position in a matrix: one number for each axis.
@@ -217,14 +225,11 @@ impl<'a> Layout<'a> {
         let weights = if is_linear { weights(tree, main.loops)? } else { SmallVec::new() };
         for &(step, vector) in &main.steps {
             let mut position = Position::from_slice(vector);
-            match (axes, position.last_mut()) {
-                (Axes::Linear, _) => {
-                    let products = weights.iter().zip(vector).map(|(by, number)| by * number);
-                    position = Position::from_slice(&[products.sum()]);
-                }
-                (Axes::Interleaved(by), Some(last)) => *last *= by,
-                (Axes::Interleaved(_), None) => return None,
-                (Axes::Loops, _) => {}
+            if is_linear {
+                let products = weights.iter().zip(vector).map(|(by, number)| by * number);
+                position = Position::from_slice(&[products.sum()]);
+            } else if let Some(last) = position.last_mut() {
+                *last *= axes.scale(true);
             }
             positions.set(step, position);
         }
@@ -282,7 +287,21 @@ impl<'a> Layout<'a> {
             let of = |&(step, vector): &(u32, &'a [i64])| Some((vector, self.positions.get(step)?));
             producing.steps.iter().filter_map(of)
         };
-        let map = through(producing.loops.len(), self.dimension, known)?;
+        let mut map = through(producing.loops.len(), self.dimension, known)?;
+        // Those of one iteration of a loop around the main producer, too, do not tell the others.
+        for (axis, component) in map.iter_mut().enumerate() {
+            let is_shared = producing.loops.get(axis) == self.producing[0].loops.get(axis);
+            let mut numbers = known().map(|(vector, _)| vector.get(axis));
+            let first = numbers.next().flatten();
+            if let Some(first) = first.filter(|_| is_shared && self.axes != Axes::Linear)
+                && numbers.all(|number| number == Some(first))
+                && component.factors[axis] == 0
+            {
+                let by = self.axes.scale(axis + 1 == self.dimension);
+                component.factors[axis] = by;
+                component.constant -= by * first;
+            }
+        }
         let stored = producing.steps.iter().map(|&(step, vector)| (step, at(&map, vector)));
         for (step, position) in stored.collect::<Vec<_>>() {
             self.positions.set(step, position)?;
