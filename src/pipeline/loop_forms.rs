@@ -50,7 +50,7 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
     /// From so many recorded items on nests are searched before loops are rolled.
     const LEAST_RECORDED_ITEMS: usize = 1 << 12;
     /// The largest number of recorded items in which nests are searched.
-    const MOST_RECORDED_ITEMS: usize = 1 << 21;
+    const MOST_RECORDED_ITEMS: usize = 1 << 22;
     // Without regions `most_steps` would find that number in more time.
     let steps = match recorded.regions.len() {
         0 => size(recorded) as u64,

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::operands::Source;
 use super::recording::Recording;
-use super::split::split;
+use super::split::{Piece, split};
 use super::tree::MOST_STATEMENTS;
 use crate::entity::Entity;
 use crate::loops::reroll::{RerollLimits, TemplateId, runs};
@@ -57,6 +57,8 @@ pub(super) struct Parse {
     /// True if first and last iterations whose operands follow other rules are peeled.
     peels: bool,
     pub(super) has_peeled: bool,
+    /// The loops over the rests of rows, by the loops over the rows.
+    rests: HashMap<u32, u32>,
 }
 
 /// An execution of a loop.
@@ -108,8 +110,8 @@ pub(super) fn parse(recording: &Recording<'_>, peels: bool) -> Option<Parse> {
         execution: u32::MAX,
     };
     let tokens = recording.form_of_step.iter().enumerate().map(token).collect();
-    let mut parse =
-        Parse { tokens, bodies: Vec::new(), executions: Vec::new(), peels, has_peeled: false };
+    let (bodies, executions, rests) = Default::default();
+    let mut parse = Parse { tokens, bodies, executions, peels, has_peeled: false, rests };
     for _ in 0..MOST_LEVELS {
         let bodies = parse.next_bodies(recording);
         if bodies.is_empty() {
@@ -221,12 +223,16 @@ impl Parse {
             };
             let period = self.bodies[number as usize].len();
             let whole = &tokens[at..at + count * period];
-            for (piece, is_loop) in split(recording, self, whole, period, self.peels) {
-                if !is_loop {
-                    self.has_peeled = true;
-                    self.tokens.extend_from_slice(piece);
-                    continue;
-                }
+            for (piece, kind) in split(recording, self, whole, period, self.peels) {
+                let number = match kind {
+                    Piece::Row => number,
+                    Piece::Rest => self.rest_of(number)?,
+                    Piece::Peeled => {
+                        self.has_peeled = true;
+                        self.tokens.extend_from_slice(piece);
+                        continue;
+                    }
+                };
                 let execution = self.executions.len() as u32;
                 self.tokens.push(Token {
                     key: Key::Loop(number),
@@ -241,6 +247,19 @@ impl Parse {
             at += count * period;
         }
         Some(())
+    }
+
+    /// The loop over the rests of rows of loop `number`.
+    fn rest_of(&mut self, number: u32) -> Option<u32> {
+        if let Some(&rest) = self.rests.get(&number) {
+            return Some(rest);
+        }
+        (self.bodies.len() < MOST_STATEMENTS).then_some(())?;
+        self.has_peeled = true;
+        let rest = self.bodies.len() as u32;
+        self.bodies.push(self.bodies[number as usize].clone());
+        self.rests.insert(number, rest);
+        Some(rest)
     }
 
     /// The gaps between `tokens`, of iterations with `period` tokens; `None` if one is not for a

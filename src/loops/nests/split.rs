@@ -32,20 +32,32 @@ enum Feature {
     Element { array: u32, index: i64 },
 }
 
+/// A piece of an execution of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Iterations that are no loop.
+    Peeled,
+    /// An execution of the loop.
+    Row,
+    /// An execution of another loop with the same body: the rest of a row.
+    Rest,
+}
+
 /// The pieces of `whole`, iterations of `period` tokens. With `peels` the first and the last iterations
-/// of rows are pieces of their own, with false, if their operands follow other rules.
+/// of rows are peeled if their operands follow other rules, and a row that leaves out an iteration,
+/// which lies further on in each row, is two pieces.
 pub(super) fn split<'t>(
     recording: &Recording<'_>,
     parse: &Parse,
     whole: &'t [Token],
     period: usize,
     peels: bool,
-) -> Vec<(&'t [Token], bool)> {
+) -> Vec<(&'t [Token], Piece)> {
     /// The least number of iterations for pieces.
     const LEAST_ITERATIONS: usize = 4;
     let times = whole.len() / period;
     if times < LEAST_ITERATIONS {
-        return vec![(whole, true)];
+        return vec![(whole, Piece::Row)];
     }
     let firsts: Vec<u32> = whole.iter().step_by(period).map(|token| token.first).collect();
     let gaps = parse.gaps(recording, whole, period).unwrap_or_default();
@@ -107,14 +119,48 @@ pub(super) fn split<'t>(
     let bounds = found.unwrap_or_else(|| by_trip_counts(parse, whole, period));
     let rows: Vec<Range<usize>> = bounds.windows(2).map(|pair| pair[0]..pair[1]).collect();
     let (first, last) = if peels { peeled(&rows, &votes) } else { (0, 0) };
-    let pieces = rows.into_iter().flat_map(|row| {
+    let rests = if peels && first + last == 0 { rests(&rows, &votes) } else { None };
+    let pieces = rows.into_iter().enumerate().flat_map(|(number, row)| {
         let inner = row.start + first..row.end - last;
-        let ends =
-            [(row.start..inner.start, false), (inner.clone(), true), (inner.end..row.end, false)];
-        ends.into_iter().filter(|(piece, _)| !piece.is_empty())
+        let rest = rests.as_ref().map_or(inner.end, |rests| rests[number]);
+        [
+            (row.start..inner.start, Piece::Peeled),
+            (inner.start..rest, Piece::Row),
+            (rest..inner.end, Piece::Rest),
+            (inner.end..row.end, Piece::Peeled),
+        ]
     });
     let tokens = |piece: Range<usize>| &whole[piece.start * period..piece.end * period];
-    pieces.map(|(piece, is_loop)| (tokens(piece), is_loop)).collect()
+    let pieces = pieces.filter(|(piece, _)| !piece.is_empty());
+    pieces.map(|(piece, kind)| (tokens(piece), kind)).collect()
+}
+
+/// For each of `rows` where its rest begins, if operands begin anew once in each row, further on or
+/// back by the same number of iterations from row to row.
+fn rests(rows: &[Range<usize>], votes: &[u32]) -> Option<Vec<usize>> {
+    let mut known = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        let mut inside = (row.start + 1..row.end).filter(|&at| votes[at] > 0);
+        if let Some(at) = inside.next() {
+            known.push((number as i64, (at - row.start) as i64));
+        }
+        inside.next().is_none().then_some(())?;
+    }
+    let (&(first, place), &(last, other)) = (known.first()?, known.last()?);
+    if rows.len() == 1 {
+        return Some(vec![rows[0].start + place as usize]);
+    }
+    let by = (other - place).checked_div(last - first).filter(|&by| by != 0)?;
+    let place = |number: i64| place + by * (number - first);
+    known.iter().all(|&(number, at)| place(number) == at).then_some(())?;
+    let rest = |(number, row): (usize, &Range<usize>)| {
+        let at = place(number as i64).clamp(0, row.len() as i64);
+        row.start + at as usize
+    };
+    let all: Vec<usize> = rows.iter().enumerate().map(rest).collect();
+    let is_inside = |at: usize, row: &Range<usize>| row.start < at && at < row.end;
+    let inside = all.iter().zip(rows).filter(|(at, row)| is_inside(**at, row)).count();
+    (inside == known.len()).then_some(all)
 }
 
 /// The numbers of first and last iterations of `rows` that have operands of their own.
