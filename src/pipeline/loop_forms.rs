@@ -10,7 +10,7 @@ use crate::jit::MAX_WORDS;
 use crate::loops::{RerollLimits, expand, fuse, recognise_nests, reroll, without_loops};
 use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, OpenReason, close};
 use crate::ssa::{
-    Block, Folding, Graph, Nest, Region, last_iteration, most_steps, simplify, verify,
+    ArrayData, Block, Folding, Graph, Nest, Region, last_iteration, most_steps, simplify, verify,
 };
 
 /// The limits for loops that are faster than their straight-line code.
@@ -41,7 +41,7 @@ pub(super) fn with_loops(recorded: &Graph, limits: RerollLimits, options: &Optio
 /// graph in size or time; otherwise the rolled graph, or either form of the graph without its trace
 /// loops.
 fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph {
-    /// The number of items up to which rolled code has no smaller form.
+    /// The number of items and elements up to which rolled code has no smaller form.
     const MOST_ROLLED_ITEMS: usize = 64;
     /// The number of values that a loop carries from which on they may be an array.
     const LEAST_CARRIED_VALUES: usize = 16;
@@ -72,11 +72,12 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
     }
     let rolled = reroll(recorded, limits);
     let carries_many = |region: Region| rolled.entries(region).len() >= LEAST_CARRIED_VALUES;
-    let is_large = size(&rolled) > MOST_ROLLED_ITEMS || rolled.regions.keys().any(carries_many);
+    let rolled_size = size(&rolled) + elements(&rolled);
+    let is_large = rolled_size > MOST_ROLLED_ITEMS || rolled.regions.keys().any(carries_many);
     if !is_large {
         return rolled;
     }
-    let is_smaller = |other: &Graph| 2 * size(other) < size(&rolled);
+    let is_smaller = |other: &Graph| 2 * (size(other) + elements(other)) < rolled_size;
     let is_better = |nests: &Graph| match has_triangle(nests) {
         true => is_smaller(nests) && steps >= cost::LEAST_ROLLED_STEPS,
         false => nests.nodes.len() < rolled.nodes.len() && cost::is_as_fast(nests, &rolled),
@@ -100,6 +101,15 @@ fn with_nests(recorded: &Graph, limits: RerollLimits, most_cells: u64) -> Graph 
 /// The number of steps of `graph`.
 pub(super) fn size(graph: &Graph) -> usize {
     graph.blocks.values().map(|block| block.items.len()).sum()
+}
+
+/// The number of elements of arrays of nodes.
+fn elements(graph: &Graph) -> usize {
+    let count = |array: &ArrayData| match array {
+        ArrayData::Nodes(nodes) => nodes.len(),
+        _ => 0,
+    };
+    graph.arrays.values().map(count).sum()
 }
 
 /// Tests whether `graph` has a loop whose trip count depends on another one. Rerolling takes longer
