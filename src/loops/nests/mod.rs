@@ -28,6 +28,9 @@ mod variables;
 
 use crate::ssa::Graph;
 
+/// The number of steps of nests up to which there are none that are much smaller.
+const MOST_STEPS: usize = 64;
+
 /// The loop nests of `graph`, which is as recorded, of one block of primitives, guards and trace loops;
 /// `None` if it has other steps, or an operand or trip count of another form, or would need more than
 /// `most_cells` cells of memory.
@@ -46,5 +49,12 @@ pub fn recognise_nests(graph: &Graph, most_cells: u64) -> Option<Graph> {
         (cells <= most_cells).then_some(())?;
         emit::emit(&recording, &tree, operands)
     };
-    nests(false).or_else(|| nests(true))
+    let steps = |graph: &Graph| graph.blocks.values().map(|block| block.items.len()).sum::<usize>();
+    let whole = nests(false);
+    // Without a form operands are tables, which grow.
+    if whole.as_ref().is_some_and(|whole| steps(whole) <= MOST_STEPS) {
+        return whole;
+    }
+    let peeled = nests(true);
+    [whole, peeled].into_iter().flatten().min_by_key(steps)
 }

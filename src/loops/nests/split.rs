@@ -118,8 +118,12 @@ pub(super) fn split<'t>(
     let found = all().find(has_rows).or_else(|| all().find(has_inner_rows));
     let bounds = found.unwrap_or_else(|| by_trip_counts(parse, whole, period));
     let rows: Vec<Range<usize>> = bounds.windows(2).map(|pair| pair[0]..pair[1]).collect();
-    let (first, last) = if peels { peeled(&rows, &votes) } else { (0, 0) };
-    let rests = if peels && first + last == 0 { rests(&rows, &votes) } else { None };
+    let (mut first, mut last) = if peels { peeled(&rows, &votes) } else { (0, 0) };
+    let is_whole = first + last == 0 || rows.len() == 1;
+    let rests = if peels && is_whole { rests(&rows, &votes) } else { None };
+    if rests.is_some() {
+        (first, last) = (0, 0);
+    }
     let pieces = rows.into_iter().enumerate().flat_map(|(number, row)| {
         let inner = row.start + first..row.end - last;
         let rest = rests.as_ref().map_or(inner.end, |rests| rests[number]);
