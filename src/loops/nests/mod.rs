@@ -26,6 +26,7 @@ mod split;
 mod tree;
 mod variables;
 
+use self::split::Splitting;
 use crate::ssa::Graph;
 
 /// The number of steps of nests up to which there are none that are much smaller.
@@ -38,9 +39,9 @@ const MOST_STEPS: usize = 64;
 /// The new graph does the same operations on the same numbers in the same order.
 pub fn recognise_nests(graph: &Graph, most_cells: u64) -> Option<Graph> {
     let recording = recording::Recording::of(graph)?;
-    let nests = |peels| {
-        let parse = parse::parse(&recording, peels)?;
-        if parse.bodies.is_empty() || peels && !parse.has_peeled {
+    let nests = |splitting| {
+        let parse = parse::parse(&recording, splitting)?;
+        if parse.bodies.is_empty() || splitting != Splitting::Rows && !parse.is_split {
             return None;
         }
         let tree = tree::Tree::of(&recording, &parse)?;
@@ -50,11 +51,13 @@ pub fn recognise_nests(graph: &Graph, most_cells: u64) -> Option<Graph> {
         emit::emit(&recording, &tree, operands)
     };
     let steps = |graph: &Graph| graph.blocks.values().map(|block| block.items.len()).sum::<usize>();
-    let whole = nests(false);
-    // Without a form operands are tables, which grow.
-    if whole.as_ref().is_some_and(|whole| steps(whole) <= MOST_STEPS) {
-        return whole;
+    let mut least: Option<Graph> = None;
+    for splitting in [Splitting::Rows, Splitting::Diagonals, Splitting::Ends] {
+        least = least.into_iter().chain(nests(splitting)).min_by_key(steps);
+        // Without a form operands are tables, which grow.
+        if least.as_ref().is_some_and(|least| steps(least) <= MOST_STEPS) {
+            break;
+        }
     }
-    let peeled = nests(true);
-    [whole, peeled].into_iter().flatten().min_by_key(steps)
+    least
 }

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::operands::Source;
 use super::recording::Recording;
-use super::split::{Piece, split};
+use super::split::{Piece, Rows, Splitting, rows};
 use super::tree::MOST_STATEMENTS;
 use crate::entity::Entity;
 use crate::loops::reroll::{RerollLimits, TemplateId, runs};
@@ -54,9 +54,9 @@ pub(super) struct Parse {
     /// The body of each loop.
     pub(super) bodies: Vec<Vec<Key>>,
     pub(super) executions: Vec<Execution>,
-    /// True if first and last iterations whose operands follow other rules are peeled.
-    peels: bool,
-    pub(super) has_peeled: bool,
+    splitting: Splitting,
+    /// True if rows are split.
+    pub(super) is_split: bool,
     /// The loops over the rests of rows, by the loops over the rows.
     rests: HashMap<u32, u32>,
 }
@@ -101,9 +101,8 @@ const LEAST_ITERATIONS: u32 = 3;
 /// The number of earlier occurrences to which a token is compared: it may be several times in a body.
 const OCCURRENCES: u32 = 4;
 
-/// Finds the loops of `recording`; with `peels` first and last iterations whose operands follow other
-/// rules are peeled. `None` if a gap does not lie between iterations of one loop.
-pub(super) fn parse(recording: &Recording<'_>, peels: bool) -> Option<Parse> {
+/// Finds the loops of `recording`. `None` if a gap does not lie between iterations of one loop.
+pub(super) fn parse(recording: &Recording<'_>, splitting: Splitting) -> Option<Parse> {
     let token = |(step, &form): (usize, &u32)| Token {
         key: Key::Form(form),
         first: step as u32,
@@ -111,7 +110,7 @@ pub(super) fn parse(recording: &Recording<'_>, peels: bool) -> Option<Parse> {
     };
     let tokens = recording.form_of_step.iter().enumerate().map(token).collect();
     let (bodies, executions, rests) = Default::default();
-    let mut parse = Parse { tokens, bodies, executions, peels, has_peeled: false, rests };
+    let mut parse = Parse { tokens, bodies, executions, splitting, is_split: false, rests };
     for _ in 0..MOST_LEVELS {
         let bodies = parse.next_bodies(recording);
         if bodies.is_empty() {
@@ -211,24 +210,36 @@ impl Parse {
             self.bodies.push(body.clone());
         }
         let tokens = core::mem::take(&mut self.tokens);
+        let mut found: Vec<(usize, u32, Rows)> = Vec::new();
         let mut at = 0;
         while at < tokens.len() {
             let candidates = by_first[tokens[at].key.number(recording)].iter();
-            let found = candidates.map(|&number| (number, self.iterations(number, &tokens[at..])));
-            let Some((number, count)) = found.max_by_key(|&(_, count)| count).filter(|f| f.1 > 0)
+            let counts = candidates.map(|&number| (number, self.iterations(number, &tokens[at..])));
+            let Some((number, count)) = counts.max_by_key(|&(_, count)| count).filter(|f| f.1 > 0)
             else {
-                self.tokens.push(tokens[at]);
                 at += 1;
                 continue;
             };
             let period = self.bodies[number as usize].len();
             let whole = &tokens[at..at + count * period];
-            for (piece, kind) in split(recording, self, whole, period, self.peels) {
+            found.push((at, number, rows(recording, self, whole, period)));
+            at += whole.len();
+        }
+        let with_rests = self.loops_with_rests(&found);
+        let peels = self.splitting == Splitting::Ends;
+        let mut next = 0;
+        for (at, number, rows) in found {
+            self.tokens.extend_from_slice(&tokens[next..at]);
+            next = at;
+            let period = self.bodies[number as usize].len();
+            for (piece, kind) in rows.pieces(with_rests.contains(&number), peels) {
+                let piece = &tokens[at + piece.start * period..at + piece.end * period];
+                next += piece.len();
                 let number = match kind {
                     Piece::Row => number,
                     Piece::Rest => self.rest_of(number)?,
                     Piece::Peeled => {
-                        self.has_peeled = true;
+                        self.is_split = true;
                         self.tokens.extend_from_slice(piece);
                         continue;
                     }
@@ -244,9 +255,29 @@ impl Parse {
                 let times = (piece.len() / period) as u32 + in_gaps;
                 self.executions.push(Execution { tokens: piece.to_vec(), gaps, times });
             }
-            at += count * period;
         }
+        self.tokens.extend_from_slice(&tokens[next..]);
         Some(())
+    }
+
+    /// The loops of `found` whose rows have rests: from row to row, or from one execution to the next,
+    /// both pieces get longer or shorter.
+    fn loops_with_rests(&self, found: &[(usize, u32, Rows)]) -> HashSet<u32> {
+        let mut with_rests = HashSet::new();
+        if self.splitting == Splitting::Rows {
+            return with_rests;
+        }
+        let mut breaks: HashMap<u32, (i64, i64)> = HashMap::new();
+        for (_, number, rows) in found {
+            let changes = rows.only_break().is_some_and(|(before, after)| {
+                let known = breaks.entry(*number).or_insert((before, after));
+                known.0 != before && known.1 != after
+            });
+            if changes || rows.has_diagonal() {
+                with_rests.insert(*number);
+            }
+        }
+        with_rests
     }
 
     /// The loop over the rests of rows of loop `number`.
@@ -255,7 +286,7 @@ impl Parse {
             return Some(rest);
         }
         (self.bodies.len() < MOST_STATEMENTS).then_some(())?;
-        self.has_peeled = true;
+        self.is_split = true;
         let rest = self.bodies.len() as u32;
         self.bodies.push(self.bodies[number as usize].clone());
         self.rests.insert(number, rest);

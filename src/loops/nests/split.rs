@@ -43,21 +43,40 @@ pub(super) enum Piece {
     Rest,
 }
 
-/// The pieces of `whole`, iterations of `period` tokens. With `peels` the first and the last iterations
-/// of rows are peeled if their operands follow other rules, and a row that leaves out an iteration,
-/// which lies further on in each row, is two pieces.
-pub(super) fn split<'t>(
+/// The way in which executions of loops are split into rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Splitting {
+    /// Where operands begin anew.
+    Rows,
+    /// Also rows that leave out an iteration, which lies further on in each row, for example the
+    /// pairs of different points.
+    Diagonals,
+    /// Also first and last iterations whose operands follow other rules.
+    Ends,
+}
+
+/// The rows of an execution of a loop.
+pub(super) struct Rows {
+    rows: Vec<Range<usize>>,
+    /// The number of each iteration.
+    numbers: Vec<i64>,
+    /// The number of operands that begin anew with each iteration.
+    votes: Vec<u32>,
+}
+
+/// The rows of `whole`, iterations of `period` tokens.
+pub(super) fn rows(
     recording: &Recording<'_>,
     parse: &Parse,
-    whole: &'t [Token],
+    whole: &[Token],
     period: usize,
-    peels: bool,
-) -> Vec<(&'t [Token], Piece)> {
-    /// The least number of iterations for pieces.
+) -> Rows {
+    /// The least number of iterations for several rows.
     const LEAST_ITERATIONS: usize = 4;
     let times = whole.len() / period;
     if times < LEAST_ITERATIONS {
-        return vec![(whole, Piece::Row)];
+        let numbers = (0..times as i64).collect();
+        return Rows { rows: core::iter::once(0..times).collect(), numbers, votes: vec![0; times] };
     }
     let firsts: Vec<u32> = whole.iter().step_by(period).map(|token| token.first).collect();
     let gaps = parse.gaps(recording, whole, period).unwrap_or_default();
@@ -118,53 +137,81 @@ pub(super) fn split<'t>(
     let found = all().find(has_rows).or_else(|| all().find(has_inner_rows));
     let bounds = found.unwrap_or_else(|| by_trip_counts(parse, whole, period));
     let rows: Vec<Range<usize>> = bounds.windows(2).map(|pair| pair[0]..pair[1]).collect();
-    let (mut first, mut last) = if peels { peeled(&rows, &votes) } else { (0, 0) };
-    let is_whole = first + last == 0 || rows.len() == 1;
-    let rests = if peels && is_whole { rests(&rows, &votes) } else { None };
-    if rests.is_some() {
-        (first, last) = (0, 0);
-    }
-    let pieces = rows.into_iter().enumerate().flat_map(|(number, row)| {
-        let inner = row.start + first..row.end - last;
-        let rest = rests.as_ref().map_or(inner.end, |rests| rests[number]);
-        [
-            (row.start..inner.start, Piece::Peeled),
-            (inner.start..rest, Piece::Row),
-            (rest..inner.end, Piece::Rest),
-            (inner.end..row.end, Piece::Peeled),
-        ]
-    });
-    let tokens = |piece: Range<usize>| &whole[piece.start * period..piece.end * period];
-    let pieces = pieces.filter(|(piece, _)| !piece.is_empty());
-    pieces.map(|(piece, kind)| (tokens(piece), kind)).collect()
+    Rows { rows, numbers, votes }
 }
 
-/// For each of `rows` where its rest begins, if operands begin anew once in each row, further on or
-/// back by the same number of iterations from row to row.
-fn rests(rows: &[Range<usize>], votes: &[u32]) -> Option<Vec<usize>> {
-    let mut known = Vec::new();
-    for (number, row) in rows.iter().enumerate() {
-        let mut inside = (row.start + 1..row.end).filter(|&at| votes[at] > 0);
-        if let Some(at) = inside.next() {
-            known.push((number as i64, (at - row.start) as i64));
-        }
-        inside.next().is_none().then_some(())?;
+impl Rows {
+    /// The pieces of the rows. With `has_rests` each row is split where its operands begin anew, if that
+    /// is once in each row; with `peels` its ends are pieces of their own.
+    pub(super) fn pieces(&self, has_rests: bool, peels: bool) -> Vec<(Range<usize>, Piece)> {
+        let rests = if has_rests { self.rests() } else { None };
+        let (first, last) = match rests {
+            None if peels => peeled(&self.rows, &self.votes),
+            _ => (0, 0),
+        };
+        let pieces = self.rows.iter().enumerate().flat_map(|(number, row)| {
+            let inner = row.start + first..row.end - last;
+            let rest = rests.as_ref().map_or(inner.end, |rests| rests[number]);
+            [
+                (row.start..inner.start, Piece::Peeled),
+                (inner.start..rest, Piece::Row),
+                (rest..inner.end, Piece::Rest),
+                (inner.end..row.end, Piece::Peeled),
+            ]
+        });
+        pieces.filter(|(piece, _)| !piece.is_empty()).collect()
     }
-    let (&(first, place), &(last, other)) = (known.first()?, known.last()?);
-    if rows.len() == 1 {
-        return Some(vec![rows[0].start + place as usize]);
+
+    /// The number of iterations of a row up to one.
+    fn length(&self, row: &Range<usize>, end: usize) -> i64 {
+        let after = end.checked_sub(1).map_or(0, |last| self.numbers[last] + 1);
+        after - self.numbers[row.start]
     }
-    let by = (other - place).checked_div(last - first).filter(|&by| by != 0)?;
-    let place = |number: i64| place + by * (number - first);
-    known.iter().all(|&(number, at)| place(number) == at).then_some(())?;
-    let rest = |(number, row): (usize, &Range<usize>)| {
-        let at = place(number as i64).clamp(0, row.len() as i64);
-        row.start + at as usize
-    };
-    let all: Vec<usize> = rows.iter().enumerate().map(rest).collect();
-    let is_inside = |at: usize, row: &Range<usize>| row.start < at && at < row.end;
-    let inside = all.iter().zip(rows).filter(|(at, row)| is_inside(**at, row)).count();
-    (inside == known.len()).then_some(all)
+
+    /// For each row the iteration with which its operands begin anew, if that is once at most.
+    fn breaks(&self) -> Option<Vec<Option<usize>>> {
+        let of_row = |row: &Range<usize>| {
+            let mut inside = (row.start + 1..row.end).filter(|&at| self.votes[at] > 0);
+            let first = inside.next();
+            inside.next().is_none().then_some(first)
+        };
+        self.rows.iter().map(of_row).collect()
+    }
+
+    /// The lengths of the pieces of the only row.
+    pub(super) fn only_break(&self) -> Option<(i64, i64)> {
+        let [row] = &self.rows[..] else { return None };
+        let at = self.breaks()?[0]?;
+        let before = self.length(row, at);
+        Some((before, self.length(row, row.end) - before))
+    }
+
+    /// Tests whether the rests begin further on from row to row.
+    pub(super) fn has_diagonal(&self) -> bool {
+        self.rows.len() > 1 && self.rests().is_some()
+    }
+
+    /// For each row where its rest begins, if operands begin anew once in each row, further on or back
+    /// by the same number of iterations from row to row.
+    fn rests(&self) -> Option<Vec<usize>> {
+        let breaks = self.breaks()?;
+        let places: Vec<(i64, i64)> = (0..)
+            .zip(breaks.iter().zip(&self.rows))
+            .filter_map(|(number, (at, row))| Some((number, self.length(row, (*at)?))))
+            .collect();
+        let (&(first, place), &(last, other)) = (places.first()?, places.last()?);
+        let by = (other - place).checked_div(last - first).unwrap_or(0);
+        (by != 0 || self.rows.len() == 1).then_some(())?;
+        let place = |number: i64| place + by * (number - first);
+        places.iter().all(|&(number, at)| place(number) == at).then_some(())?;
+        let rest = |(number, (at, row)): (i64, (&Option<usize>, &Range<usize>))| match at {
+            Some(at) => Some(*at),
+            None if place(number) <= 0 => Some(row.start),
+            None if place(number) >= self.length(row, row.end) => Some(row.end),
+            None => None,
+        };
+        (0..).zip(breaks.iter().zip(&self.rows)).map(rest).collect()
+    }
 }
 
 /// The numbers of first and last iterations of `rows` that have operands of their own.
