@@ -33,22 +33,46 @@ use crate::ssa::{
 /// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn hoist(graph: &Graph) -> Graph {
-    if graph.regions.values().all(|data| data.cycle.is_none()) {
+    if !has_loops(graph) {
         return graph.clone();
     }
     let mut hoister = Hoister::new(graph);
-    let targets = hoister.find();
-    if targets.values().all(Option::is_none) && hoister.guards.is_empty() {
+    let possible = hoister.possible();
+    let targets = hoister.select(&possible);
+    hoister.moved(&targets)
+}
+
+/// The graph with elements of active inputs that are the same in all iterations read before the loop:
+/// its sweep adds up their adjoints in registers, and adds the sums to memory once.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::internals::loops::hoist_inputs;
+/// use phigrad::internals::ssa::parse;
+///
+/// let text = "graph active 2 inactive 0\nv2 = const 9.0\nv5 = iteration r0\na0 = inputs 0 count 2\n\
+///             i0 = a0 base 1\nb0:\n  v9 = region r0 b1 bound 10 entries v4=v0\n  return v9\n\
+///             b1:\n  v6 = element i0\n  v7 = mul v4 v6\n  v8 = lt v5 v2\n  return v8 v7 v7\n";
+/// let hoisted = hoist_inputs(&parse(text)?).to_string();
+/// assert!(hoisted.find("element") < hoisted.find("region"), "{hoisted}");
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
+/// ```
+pub fn hoist_inputs(graph: &Graph) -> Graph {
+    if !has_loops(graph) {
         return graph.clone();
     }
-    let moved = moved(graph, &targets, &hoister.guards);
-    let moved = moved.finish().filter(|moved| {
-        let verified = verify(moved);
-        debug_assert!(verified.is_ok(), "{verified:?}\n{graph}");
-        verified.is_ok()
-    });
-    // Equal steps of several loops may now be in one block.
-    moved.map_or_else(|| graph.clone(), |moved| simplify(&moved, Folding::Real))
+    let mut hoister = Hoister::new(graph);
+    let possible = hoister.possible();
+    let targets = hoister.inputs(&possible);
+    hoister.moved(&targets)
+}
+
+/// The targets of nodes.
+type Targets = PrimaryMap<Node, Option<Target>>;
+
+fn has_loops(graph: &Graph) -> bool {
+    graph.regions.values().any(|data| data.cycle.is_some())
 }
 
 /// The place to which a step moves: before the region `before`, which is a step of the block
@@ -83,8 +107,24 @@ impl<'a> Hoister<'a> {
         Hoister { graph, nest, depths, parents, defined_in, guards: HashMap::new() }
     }
 
-    /// The targets of moved nodes.
-    fn find(&mut self) -> PrimaryMap<Node, Option<Target>> {
+    /// The graph with moved nodes and guards.
+    fn moved(&self, targets: &Targets) -> Graph {
+        let graph = self.graph;
+        if targets.values().all(Option::is_none) && self.guards.is_empty() {
+            return graph.clone();
+        }
+        let moved = moved(graph, targets, &self.guards);
+        let moved = moved.finish().filter(|moved| {
+            let verified = verify(moved);
+            debug_assert!(verified.is_ok(), "{verified:?}\n{graph}");
+            verified.is_ok()
+        });
+        // Equal steps of several loops may now be in one block.
+        moved.map_or_else(|| graph.clone(), |moved| simplify(&moved, Folding::Real))
+    }
+
+    /// The targets of all nodes that may move.
+    fn possible(&mut self) -> Targets {
         let graph = self.graph;
         let mut targets = PrimaryMap::filled(None, graph.nodes.len());
         let mut kept = PrimaryMap::filled(false, graph.nodes.len());
@@ -107,7 +147,20 @@ impl<'a> Hoister<'a> {
                 self.defined_in[node] = Some(to);
             }
         }
-        self.select(&targets)
+        targets
+    }
+
+    /// The moves of elements of active inputs.
+    fn inputs(&self, possible: &Targets) -> Targets {
+        let graph = self.graph;
+        let is_active = |node: Node| match graph.nodes[node].def {
+            Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
+                ArrayData::Inputs { first, .. } => (first as usize) < graph.active,
+                _ => false,
+            },
+            _ => false,
+        };
+        graph.nodes.keys().map(|node| possible[node].filter(|_| is_active(node))).collect()
     }
 
     /// The outermost target for a step of `block`, if it is a step of a loop: `may_move` tests
@@ -171,13 +224,9 @@ impl<'a> Hoister<'a> {
     }
 
     /// Selects the moves that pay off, with the operands that they need, and the guards.
-    fn select(
-        &mut self,
-        possible: &PrimaryMap<Node, Option<Target>>,
-    ) -> PrimaryMap<Node, Option<Target>> {
+    fn select(&mut self, possible: &Targets) -> Targets {
         let graph = self.graph;
-        let mut targets: PrimaryMap<Node, Option<Target>> =
-            PrimaryMap::filled(None, graph.nodes.len());
+        let mut targets: Targets = PrimaryMap::filled(None, graph.nodes.len());
         for (block, data) in graph.blocks.iter() {
             for (index, item) in data.items.iter().enumerate() {
                 let Item::Guard { condition, .. } = *item else { continue };
@@ -202,13 +251,7 @@ impl<'a> Hoister<'a> {
     }
 
     /// Moves `node` to a target where a moved step uses it.
-    fn require(
-        &self,
-        node: Node,
-        target: Target,
-        possible: &PrimaryMap<Node, Option<Target>>,
-        targets: &mut PrimaryMap<Node, Option<Target>>,
-    ) {
+    fn require(&self, node: Node, target: Target, possible: &Targets, targets: &mut Targets) {
         let (Some(possible), Some(own)) = (possible[node], self.nest.node_block(node)) else {
             return;
         };
@@ -235,11 +278,7 @@ fn is_worth_it(op: Op) -> bool {
 }
 
 /// All moves, in execution order.
-fn moved(
-    graph: &Graph,
-    targets: &PrimaryMap<Node, Option<Target>>,
-    guards: &HashMap<(Block, usize), Target>,
-) -> Editor {
+fn moved(graph: &Graph, targets: &Targets, guards: &HashMap<(Block, usize), Target>) -> Editor {
     let mut editor = Editor::of(graph);
     for block in graph.preorder() {
         for (position, item) in graph.blocks[block].items.iter().enumerate() {

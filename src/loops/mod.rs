@@ -17,7 +17,7 @@ pub use cells::store_arrays;
 pub use expand::expand;
 pub(crate) use expand::{can_expand, trip_count};
 pub use fuse::fuse;
-pub use hoist::hoist;
+pub use hoist::{hoist, hoist_inputs};
 pub use nests::recognise_nests;
 pub(crate) use reroll::without_loops;
 pub use reroll::{RerollLimits, reroll};

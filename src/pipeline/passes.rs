@@ -16,7 +16,7 @@ use crate::diff::{
     Checkpointed, Wanted, checkpoint, custom_without_derivative, reordered, tangent,
 };
 use crate::jit::{Allocator, Kernel, MAX_WORDS, saved_words, schedule_with_profile};
-use crate::loops::{RerollLimits, hoist, store_arrays, without_loops};
+use crate::loops::{RerollLimits, hoist, hoist_inputs, store_arrays, without_loops};
 use crate::phi::{Applied, Closed, OpenLoop, simplify_branches};
 use crate::simplify::{SimplifyLimits, Stage, share_reciprocals, simplify_segments};
 use crate::soi::{crossing, cut, cut_evenly, divide};
@@ -53,7 +53,7 @@ pub(super) fn check(name: &str, graph: &Graph) {
 }
 
 /// The passes from the graph with loops to the primal graph, for [`Numerics::Real`].
-fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 6] {
+fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 7] {
     [
         Pass { name: "close", applies: PrimalState::closes, run: close_loops },
         Pass {
@@ -69,6 +69,7 @@ fn primal_passes<'a>() -> [Pass<PrimalState<'a>>; 6] {
             applies: |_| true,
             run: |graph, state| store_arrays(&graph, most_cells(state.options)),
         },
+        Pass { name: "hoist", applies: |_| true, run: |graph, _| hoist_inputs(&graph) },
         Pass {
             name: "segments",
             applies: PrimalState::is_optimised,
