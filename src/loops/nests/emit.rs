@@ -1,11 +1,10 @@
 //! Emits the graph of a tree of loops.
 
-use std::collections::BTreeMap;
-
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::affine::Affine;
+use super::copies::{Rows, copies};
 use super::matrices::Producer;
 use super::operands::{Leaf, Operand, Operands, Variable};
 use super::recording::{Form, Recording};
@@ -403,115 +402,68 @@ impl Emitter<'_> {
             }
             let cells = self.cells[matrix];
             self.graph.blocks[block].items.push(Item::Fill(cells));
-            let parts = progressions(&data.leaves)?;
-            for part in parts {
-                self.copy(cells, &part, block)?;
+            for rows in copies(&data.leaves)? {
+                self.copy(cells, &rows, block)?;
             }
         }
         Some(())
     }
 
-    /// Stores `leaves`, which are one value or a progression.
-    fn copy(&mut self, cells: Array, leaves: &[(i64, Leaf)], block: Block) -> Option<()> {
-        let (base, first) = leaves[0];
-        let Some((by, step)) = leaves.get(1).and_then(|&second| change(leaves[0], second)) else {
-            let node = self.leaf(first);
-            let access =
-                self.access(cells, &Affine { constant: base, factors: SmallVec::new() }, &[])?;
-            let access = self.graph.intern_access(access);
-            self.graph.blocks[block].items.push(Item::Store(access, node));
-            return Some(());
+    /// Stores `rows`, in loops where there are several rows, or values in a row.
+    fn copy(&mut self, cells: Array, rows: &Rows, block: Block) -> Option<()> {
+        let Rows { first: row, count, by, longer } = rows;
+        let (mut block, mut strides) = (block, [SmallVec::new(), SmallVec::new()]);
+        let mut ends: Vec<(Region, Node)> = Vec::new();
+        for (count, by, longer) in [(*count, *by, 0), (row.count, row.by, *longer)] {
+            if count == 1 {
+                continue;
+            }
+            let around = ends.last().map(|end| end.0);
+            let last = self.graph.intern_const(((count - 1) as f64).to_bits());
+            let last = match around.filter(|_| longer != 0) {
+                None => last,
+                Some(around) => {
+                    let (number, longer) =
+                        (self.graph.intern_iteration(around), (longer as f64).to_bits());
+                    let longer = self.graph.intern_const(longer);
+                    let more = self.graph.push_apply(block, Op::Mul, &[number, longer], None);
+                    self.graph.push_apply(block, Op::Add, &[more, last], None)
+                }
+            };
+            let region = self.graph.push_region(block, None, None);
+            let most = count.max(count + longer * (rows.count - 1));
+            self.graph.make_loop(region, u32::try_from(most).ok()?, &[]);
+            for (strides, by) in strides.iter_mut().zip([by.0, by.1]) {
+                if by != 0 {
+                    strides.push((region, i32::try_from(by).ok()?));
+                }
+            }
+            block = self.graph.regions[region].root;
+            ends.push((region, last));
+        }
+        let [of_cells, of_inputs] = strides;
+        let access = |array, base: i64, strides| {
+            let base = u32::try_from(base).ok()?;
+            Some(AccessData { array, base, strides, changes: Default::default() })
         };
-        let region = self.graph.push_region(block, None, None);
-        self.graph.make_loop(region, u32::try_from(leaves.len()).ok()?, &[]);
-        let body = self.graph.regions[region].root;
-        let along = |array, base: i64, by: i64| {
-            let strides = [(region, i32::try_from(by).ok()?)].into_iter().collect();
-            Some(AccessData {
-                array,
-                base: u32::try_from(base).ok()?,
-                strides,
-                changes: Default::default(),
-            })
-        };
+        let (cell, first) = row.first;
         let node = match first {
-            Leaf::Input(number) if step != 0 => {
+            Leaf::Input(number) if !of_inputs.is_empty() => {
                 let number = Affine { constant: i64::from(number), factors: SmallVec::new() };
                 let (array, index) = self.inputs(&number);
-                let access = self.graph.intern_access(along(array, index.constant, step)?);
-                self.graph.push_element(body, access, None)
+                let access = self.graph.intern_access(access(array, index.constant, of_inputs)?);
+                self.graph.push_element(block, access, None)
             }
             _ => self.leaf(first),
         };
-        let access = self.graph.intern_access(along(cells, base, by)?);
-        self.graph.blocks[body].items.push(Item::Store(access, node));
-        let counter = self.graph.intern_iteration(region);
-        let last = self.graph.intern_const(((leaves.len() - 1) as f64).to_bits());
-        let again = self.graph.push_apply(body, Op::Lt, &[counter, last], None);
-        self.graph.blocks[body].end = End::Return([again].into_iter().collect());
+        let access = self.graph.intern_access(access(cells, cell, of_cells)?);
+        self.graph.blocks[block].items.push(Item::Store(access, node));
+        for (region, last) in ends {
+            let counter = self.graph.intern_iteration(region);
+            let body = self.graph.regions[region].root;
+            let again = self.graph.push_apply(body, Op::Lt, &[counter, last], None);
+            self.graph.blocks[body].end = End::Return([again].into_iter().collect());
+        }
         Some(())
     }
-}
-
-/// The largest number of loops and stores for values from before all loops.
-const MOST_PARTS: usize = 64;
-
-/// `leaves` in parts: single ones, and progressions of at least four, in which the indices and the
-/// numbers of the inputs change by the same numbers, and constants are the same. `None` if there are
-/// too many parts.
-fn progressions(leaves: &BTreeMap<i64, Leaf>) -> Option<Vec<Vec<(i64, Leaf)>>> {
-    let (mut free, mut parts) = (leaves.clone(), Vec::new());
-    // One value in many cells first: what is left are rows of different values.
-    let mut groups: BTreeMap<Leaf, Vec<(i64, Leaf)>> = BTreeMap::new();
-    for (&index, &leaf) in leaves {
-        groups.entry(leaf).or_default().push((index, leaf));
-    }
-    for group in groups.values() {
-        take_progressions(group, &mut free, &mut parts)?;
-    }
-    let rest: Vec<(i64, Leaf)> = free.iter().map(|(&index, &leaf)| (index, leaf)).collect();
-    take_progressions(&rest, &mut free, &mut parts)?;
-    parts.extend(free.into_iter().map(|single| vec![single]));
-    (parts.len() <= MOST_PARTS).then_some(parts)
-}
-
-/// Moves progressions that begin with two of `leaves` from `free` to `parts`.
-fn take_progressions(
-    leaves: &[(i64, Leaf)],
-    free: &mut BTreeMap<i64, Leaf>,
-    parts: &mut Vec<Vec<(i64, Leaf)>>,
-) -> Option<()> {
-    /// The number of next leaves that are tried as the second of a progression.
-    const TRIED: usize = 4;
-    for (at, &first) in leaves.iter().enumerate() {
-        if !free.contains_key(&first.0) {
-            continue;
-        }
-        let from = |by: (i64, i64)| {
-            let next = |&leaf: &(i64, Leaf)| {
-                let index = leaf.0 + by.0;
-                let next = (index, *free.get(&index)?);
-                (change(leaf, next) == Some(by)).then_some(next)
-            };
-            core::iter::successors(Some(first), next).collect::<Vec<_>>()
-        };
-        let others = leaves[at + 1..].iter().filter(|other| free.contains_key(&other.0));
-        let changes = others.take(TRIED).filter_map(|&other| change(first, other));
-        let longest = changes.map(from).max_by_key(Vec::len);
-        if let Some(part) = longest.filter(|part| part.len() >= 4) {
-            part.iter().for_each(|leaf| _ = free.remove(&leaf.0));
-            parts.push(part);
-            (parts.len() <= MOST_PARTS).then_some(())?;
-        }
-    }
-    Some(())
-}
-
-/// The changes of the index and of the number of the input from one value to another one.
-fn change(from: (i64, Leaf), to: (i64, Leaf)) -> Option<(i64, i64)> {
-    let number = match (from.1, to.1) {
-        (Leaf::Input(from), Leaf::Input(to)) => Some(i64::from(to) - i64::from(from)),
-        (from, to) => (from == to).then_some(0),
-    };
-    number.map(|number| (to.0 - from.0, number))
 }

@@ -17,6 +17,7 @@
 //! ```
 
 mod affine;
+mod copies;
 mod emit;
 mod matrices;
 mod operands;
