@@ -149,6 +149,8 @@ struct Producing<'a> {
     steps: Vec<(u32, &'a [i64])>,
     /// The position of a step, as a function of its iteration vector.
     map: Option<Vec<Affine>>,
+    /// True if these are second positions of the steps.
+    is_copy: bool,
 }
 
 /// The positions of steps.
@@ -244,10 +246,13 @@ impl<'a> Layout<'a> {
     /// Finds the position of each value that is read or stored; `None` if there is none.
     fn place_all(&mut self) -> Option<()> {
         loop {
-            if let Some(next) = self.next_load() {
+            // What reads few of the known positions waits for more.
+            if let Some(next) = self.next_load(|known, all| 2 * known >= all) {
                 self.place_load(next)?;
             } else if let Some(next) = self.next_producer() {
                 self.place_producer(next)?;
+            } else if let Some(next) = self.next_load(|known, _| known > 0) {
+                self.place_load(next)?;
             } else {
                 return self.maps.iter().all(Option::is_some).then_some(());
             }
@@ -258,25 +263,93 @@ impl<'a> Layout<'a> {
     fn place_load(&mut self, number: usize) -> Option<()> {
         let (_, load) = self.loads[number];
         let reader = &load.reader;
-        let known = || {
-            let of = |source: &Source| match source {
-                Source::Step(step) => self.positions.get(*step),
-                Source::Leaf(_) => None,
-            };
-            let pairs = reader.vectors().zip(&load.sources);
-            pairs.filter_map(move |(vector, source)| Some((vector, of(source)?)))
-        };
-        let map = through(reader.loops.len(), self.dimension, known)?;
+        let map = self.map_of_load(load)?;
+        let mut elsewhere: BTreeMap<usize, Vec<(u32, Position)>> = BTreeMap::new();
         for (vector, &source) in reader.vectors().zip(&load.sources) {
             let position = at(&map, vector);
             match source {
-                Source::Step(step) => self.positions.set(step, position)?,
+                Source::Step(step) if self.positions.set(step, position.clone()).is_none() => {
+                    let statement = self.tree.statement_of(step);
+                    elsewhere.entry(statement).or_default().push((step, position));
+                }
+                Source::Step(_) => {}
                 Source::Leaf(leaf) => {
                     (*self.leaves.entry(position).or_insert(leaf) == leaf).then_some(())?;
                 }
             }
         }
+        for (statement, steps) in elsewhere {
+            self.place_copies(statement, &steps)?;
+        }
         self.maps[number] = Some(map);
+        Some(())
+    }
+
+    /// The positions that a load reads, as a function of the iteration vector of the reader: through
+    /// all that are known, or else through those of as many producers as have one.
+    fn map_of_load(&self, load: &'a Load<'a>) -> Option<Vec<Affine>> {
+        let reader = &load.reader;
+        let depth = reader.loops.len();
+        let known = || {
+            let of = |source: &Source| match *source {
+                Source::Step(step) => Some((step, self.positions.get(step)?)),
+                Source::Leaf(_) => None,
+            };
+            let pairs = reader.vectors().zip(&load.sources);
+            pairs.filter_map(move |(vector, source)| of(source).map(|of| (vector, of)))
+        };
+        let all = through(depth, self.dimension, || known().map(|(v, (_, p))| (v, p)));
+        if all.is_some() {
+            return all;
+        }
+        let mut classes: BTreeMap<Producer, Vec<(&[i64], &Position)>> = BTreeMap::new();
+        for (vector, (step, position)) in known() {
+            let producer = self.producer_of(step);
+            classes.entry(producer).or_default().push((vector, position));
+        }
+        let mut classes: Vec<_> = classes.into_values().collect();
+        classes.sort_by_key(|class| core::cmp::Reverse(class.len()));
+        let (mut chosen, mut map): (Vec<(&[i64], &Position)>, _) = (Vec::new(), None);
+        for class in classes {
+            let more = || chosen.iter().chain(&class).copied();
+            if let Some(found) = through(depth, self.dimension, more) {
+                map = Some(found);
+                chosen.extend(class);
+            }
+        }
+        map
+    }
+
+    /// The statement that computes this step, and how many loops end with it.
+    fn producer_of(&self, step: u32) -> Producer {
+        let statement = self.tree.statement_of(step);
+        let loops = &self.tree.statements[statement].loops;
+        Producer { statement, ended: ended_loops(self.tree, loops, self.tree.vector_of(step)) }
+    }
+
+    /// Stores values of `statement`, which have other positions, in these, too, if they are those of
+    /// last iterations.
+    fn place_copies(&mut self, statement: usize, steps: &[(u32, Position)]) -> Option<()> {
+        let tree = self.tree;
+        let is_copy = |one: &&Producing<'_>| one.is_copy && one.producer.statement == statement;
+        if let Some(known) = self.producing.iter().find(is_copy) {
+            let (depth, map) = (known.loops.len(), known.map.as_ref()?);
+            let fits = |(step, position): &(u32, Position)| {
+                self.producer_of(*step).ended >= known.producer.ended
+                    && at(map, &tree.vector_of(*step)[..depth]) == *position
+            };
+            return steps.iter().all(fits).then_some(());
+        }
+        let ended = steps.iter().map(|&(step, _)| self.producer_of(step).ended).min()?;
+        (ended > 0).then_some(())?;
+        let loops = &tree.statements[statement].loops;
+        let loops = &loops[..loops.len() - ended];
+        let samples = || {
+            steps.iter().map(|(step, position)| (&tree.vector_of(*step)[..loops.len()], position))
+        };
+        let map = Some(through(loops.len(), self.dimension, samples)?);
+        let producer = Producer { statement, ended };
+        self.producing.push(Producing { producer, loops, steps: Vec::new(), map, is_copy: true });
         Some(())
     }
 
@@ -317,8 +390,8 @@ impl<'a> Layout<'a> {
         self.producing.iter().position(is_next)
     }
 
-    /// The load without a map of which most positions are known, if any is.
-    fn next_load(&self) -> Option<usize> {
+    /// The load without a map of which most positions are known, if these are enough of all.
+    fn next_load(&self, is_enough: impl Fn(usize, usize) -> bool) -> Option<usize> {
         let known = |load: &Load<'_>| {
             let is_known = |source: &&Source| match source {
                 Source::Step(step) => self.positions.get(*step).is_some(),
@@ -327,8 +400,9 @@ impl<'a> Layout<'a> {
             load.sources.iter().filter(is_known).count()
         };
         let open = (0..self.loads.len()).filter(|&at| self.maps[at].is_none());
-        let (at, count) = open.map(|at| (at, known(self.loads[at].1))).max_by_key(|pair| pair.1)?;
-        (count > 0).then_some(at)
+        let counts = open.map(|at| (at, known(self.loads[at].1), self.loads[at].1.sources.len()));
+        let counts = counts.filter(|&(_, known, all)| is_enough(known, all));
+        counts.max_by_key(|&(_, known, _)| known).map(|(at, ..)| at)
     }
 
     /// The matrix; calls `set` with each load and the index that it reads.
@@ -453,7 +527,7 @@ impl<'a> Producing<'a> {
         };
         let in_gaps = tree.in_gaps().filter(is_own);
         steps.extend(in_gaps.map(|step| (step, &tree.vector_of(step)[..depth])));
-        Producing { producer, loops: &statement.loops[..depth], steps, map: None }
+        Producing { producer, loops: &statement.loops[..depth], steps, map: None, is_copy: false }
     }
 }
 
