@@ -38,27 +38,47 @@ pub(super) struct Matrix {
     pub(super) leaves: BTreeMap<i64, Leaf>,
 }
 
-/// The axes of a matrix.
+/// The axes of a matrix: one for each loop of the main producer, but for the innermost ones.
 #[derive(Clone, Copy, PartialEq)]
 enum Axes {
-    /// The loops of the main producer.
     Loops,
-    /// One axis for all loops of the main producer, row by row.
+    /// One axis for all loops, row by row.
     Linear,
-    /// Its loops, with so many positions for each iteration of the innermost one: other statements
-    /// compute other coordinates.
+    /// One axis for the two innermost loops, row by row.
+    Inner,
+    /// The last axis has so many positions for each iteration: other statements compute other
+    /// coordinates.
     Interleaved(i64),
 }
 
 impl Axes {
-    const ALL: [Axes; 4] = [Axes::Loops, Axes::Linear, Axes::Interleaved(2), Axes::Interleaved(3)];
+    const ALL: [Axes; 5] =
+        [Axes::Loops, Axes::Linear, Axes::Inner, Axes::Interleaved(2), Axes::Interleaved(3)];
 
-    /// The number of positions for each iteration of the loop of an axis, the last one or another.
-    fn scale(self, is_last: bool) -> i64 {
+    /// The number of innermost loops of so many that the last axis stands for.
+    fn innermost(self, depth: usize) -> usize {
         match self {
-            Axes::Interleaved(by) if is_last => by,
-            _ => 1,
+            Axes::Loops | Axes::Interleaved(_) => depth.min(1),
+            Axes::Inner => depth.min(2),
+            Axes::Linear => depth,
         }
+    }
+
+    /// The factors of the numbers of nested `loops` in the position on the last axis; `None` if the trip
+    /// count of an inner one depends on a loop around.
+    fn factors(self, tree: &Tree, loops: &[usize]) -> Option<SmallVec<[i64; 4]>> {
+        let mut size = if let Axes::Interleaved(by) = self { by } else { 1 };
+        let mut factors: SmallVec<[i64; 4]> = SmallVec::new();
+        for (number, &inner) in loops.iter().enumerate().rev() {
+            factors.push(size);
+            if number > 0 {
+                let trips = &tree.loops[inner].trips;
+                trips.factors.iter().all(|&by| by == 0).then_some(())?;
+                size = size.checked_mul(trips.constant).filter(|&size| size <= MOST_CELLS)?;
+            }
+        }
+        factors.reverse();
+        Some(factors)
     }
 }
 
@@ -108,20 +128,6 @@ fn ended_loops(tree: &Tree, loops: &[usize], vector: &[i64]) -> usize {
     let is_last =
         |depth: &usize| vector[*depth] == tree.loops[loops[*depth]].trips.at(&vector[..*depth]) - 1;
     (0..loops.len()).rev().take_while(is_last).count()
-}
-
-/// The factors of the iteration numbers of nested `loops` in a linear index, row by row; `None` if a
-/// trip count depends on a loop around, or if there is one loop only.
-fn weights(tree: &Tree, loops: &[usize]) -> Option<SmallVec<[i64; 4]>> {
-    let (mut weights, mut size) = (SmallVec::new(), 1i64);
-    for &inner in loops.iter().rev() {
-        let trips = &tree.loops[inner].trips;
-        trips.factors.iter().all(|&by| by == 0).then_some(())?;
-        weights.push(size);
-        size = size.checked_mul(trips.constant).filter(|&size| size <= MOST_CELLS)?;
-    }
-    weights.reverse();
-    (loops.len() > 1).then_some(weights)
 }
 
 /// The loads that share producers, as lists of their numbers.
@@ -179,9 +185,10 @@ impl Positions {
 /// The layout of the matrix of one family.
 struct Layout<'a> {
     tree: &'a Tree,
-    axes: Axes,
     /// The number of axes.
     dimension: usize,
+    /// The factors of the innermost loops of the main producer on the last axis.
+    factors: SmallVec<[i64; 4]>,
     loads: Vec<(usize, &'a Load<'a>)>,
     /// The one with the axes of the matrix first.
     producing: Vec<Producing<'a>>,
@@ -223,24 +230,22 @@ impl<'a> Layout<'a> {
             ordered.into_iter().map(|(producer, _)| Producing::of(tree, producer)).collect();
         let mut positions = Positions { of_steps: vec![u32::MAX; tree.steps()], all: vec![] };
         let main = producing.first()?;
-        let is_linear = axes == Axes::Linear;
-        let weights = if is_linear { weights(tree, main.loops)? } else { SmallVec::new() };
+        let outer = main.loops.len() - axes.innermost(main.loops.len());
+        let factors = axes.factors(tree, &main.loops[outer..])?;
         for &(step, vector) in &main.steps {
-            let mut position = Position::from_slice(vector);
-            if is_linear {
-                let products = weights.iter().zip(vector).map(|(by, number)| by * number);
-                position = Position::from_slice(&[products.sum()]);
-            } else if let Some(last) = position.last_mut() {
-                *last *= axes.scale(true);
+            let mut position = Position::from_slice(&vector[..outer]);
+            if !factors.is_empty() {
+                let products = factors.iter().zip(&vector[outer..]).map(|(by, number)| by * number);
+                position.push(products.sum());
             }
             positions.set(step, position);
         }
-        let dimension = if is_linear { 1 } else { main.loops.len() };
+        let dimension = outer + usize::from(!factors.is_empty());
         let loads: Vec<(usize, &Load<'_>)> =
             family.iter().map(|&load| (load, &loads[load])).collect();
         let maps = vec![None; loads.len()];
         let leaves = HashMap::new();
-        Some(Layout { tree, axes, dimension, loads, producing, positions, leaves, maps })
+        Some(Layout { tree, dimension, factors, loads, producing, positions, leaves, maps })
     }
 
     /// Finds the position of each value that is read or stored; `None` if there is none.
@@ -363,14 +368,17 @@ impl<'a> Layout<'a> {
         let mut map = through(producing.loops.len(), self.dimension, known)?;
         // Those of one iteration of a loop around the main producer, too, do not tell the others.
         for (axis, component) in map.iter_mut().enumerate() {
+            let by = match self.factors[..] {
+                _ if axis + 1 < self.dimension => 1,
+                [by] => by,
+                _ => continue,
+            };
             let is_shared = producing.loops.get(axis) == self.producing[0].loops.get(axis);
             let mut numbers = known().map(|(vector, _)| vector.get(axis));
             let first = numbers.next().flatten();
-            if let Some(first) = first.filter(|_| is_shared && self.axes != Axes::Linear)
+            if let Some(first) = first.filter(|_| is_shared && component.factors[axis] == 0)
                 && numbers.all(|number| number == Some(first))
-                && component.factors[axis] == 0
             {
-                let by = self.axes.scale(axis + 1 == self.dimension);
                 component.factors[axis] = by;
                 component.constant -= by * first;
             }
@@ -491,10 +499,8 @@ impl<'a> Layout<'a> {
     /// The number of outer loops that all readers and producers share and in which they stay in
     /// their iteration.
     fn common_loops(&self) -> usize {
-        if self.axes == Axes::Linear {
-            return 0;
-        }
         let first = self.producing[0].loops;
+        let axes = first.len().min(self.dimension);
         let readers = self.loads.iter().map(|(_, load)| load.reader.loops).zip(&self.maps);
         let producers = self.producing.iter().map(|one| (one.loops, &one.map));
         let is_own = |axis: &usize| {
@@ -504,7 +510,7 @@ impl<'a> Layout<'a> {
                     && component == Some(&Affine::number(*axis, loops.len()))
             })
         };
-        (0..first.len()).take_while(is_own).count()
+        (0..axes).take_while(is_own).count()
     }
 }
 
