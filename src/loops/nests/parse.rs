@@ -173,7 +173,7 @@ impl Parse {
                         continue;
                     }
                     let token = self.tokens.partition_point(|token| token.first <= producer) - 1;
-                    if token < at && at - token < 2 * period {
+                    if (start..at).contains(&token) && at - token < 2 * period {
                         uses.insert(producer, (token, at));
                     }
                 }
