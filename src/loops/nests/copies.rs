@@ -10,21 +10,38 @@ type Stored = (i64, Leaf);
 /// The changes of the cell and of the number of the input from one value to another.
 pub(super) type Change = (i64, i64);
 
-/// Values whose cells, and numbers of inputs, are progressions. Constants are the same.
+/// Values in a nest of loops: cells, and numbers of inputs, are progressions in each loop. Constants are
+/// the same.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
+pub(super) struct Copies {
     pub(super) first: Stored,
-    pub(super) count: i64,
-    pub(super) by: Change,
+    /// The loops, outermost first.
+    pub(super) loops: Vec<CopyLoop>,
 }
 
-/// Rows that begin in progressions, each so many values longer than the one before.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rows {
-    pub(super) first: Row,
+/// A loop that copies values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct CopyLoop {
+    /// The trip count in the first iteration of the loop around.
     pub(super) count: i64,
     pub(super) by: Change,
+    /// The number by which the trip count of the next inner loop grows from one iteration to the next.
     pub(super) longer: i64,
+}
+
+impl Copies {
+    /// The change from the first value to that of `next`, and by how many iterations its outermost
+    /// loop is longer; `None` if the loops differ otherwise.
+    fn change(&self, next: &Copies) -> Option<(Change, i64)> {
+        let (Some((own, inner)), Some((other, rest))) =
+            (self.loops.split_first(), next.loops.split_first())
+        else {
+            return None;
+        };
+        let is_same = CopyLoop { count: other.count, ..*own } == *other && inner == rest;
+        let by = change(self.first, next.first).filter(|_| is_same)?;
+        Some((by, other.count - own.count))
+    }
 }
 
 /// The largest number of rows.
@@ -37,39 +54,52 @@ const TRIED: usize = 4;
 const LEAST_VALUES: usize = 4;
 const LEAST_ROWS: usize = 3;
 
-/// `leaves` in rows of rows; `None` if there are too many.
-pub(super) fn copies(leaves: &BTreeMap<i64, Leaf>) -> Option<Vec<Rows>> {
-    let rows = rows(leaves)?;
-    let mut free: BTreeMap<i64, Row> = rows.iter().map(|row| (row.first.0, row.clone())).collect();
-    let mut parts = Vec::new();
-    for (at, first) in rows.iter().enumerate() {
+/// `leaves` in few loops and stores; `None` if there are too many.
+pub(super) fn copies(leaves: &BTreeMap<i64, Leaf>) -> Option<Vec<Copies>> {
+    let mut all = rows(leaves)?;
+    loop {
+        let before = all.len();
+        all = in_loops(&all);
+        if all.len() == before {
+            return (before <= MOST_PARTS).then_some(all);
+        }
+    }
+}
+
+/// `copies` in loops around those whose first values are progressions.
+fn in_loops(copies: &[Copies]) -> Vec<Copies> {
+    let mut free: BTreeMap<i64, &Copies> = copies.iter().map(|one| (one.first.0, one)).collect();
+    let mut found = Vec::new();
+    for (at, first) in copies.iter().enumerate() {
         if !free.contains_key(&first.first.0) {
             continue;
         }
         let from = |by: Change, longer: i64| {
-            let next = |row: &Row| {
-                let next = free.get(&(row.first.0 + by.0))?;
-                (row_change(row, next) == Some((by, longer))).then(|| next.clone())
+            let next = |&one: &&Copies| {
+                let next = *free.get(&(one.first.0 + by.0))?;
+                (one.change(next) == Some((by, longer))).then_some(next)
             };
-            core::iter::successors(Some(first.clone()), next).collect::<Vec<_>>()
+            core::iter::successors(Some(first), next).map(|one| one.first.0).collect::<Vec<_>>()
         };
-        let others = rows[at + 1..].iter().filter(|other| free.contains_key(&other.first.0));
-        let others = others.filter(|other| other.by == first.by).take(TRIED);
-        let longest = others
-            .filter_map(|other| row_change(first, other))
+        let others = copies[at + 1..].iter().filter(|other| free.contains_key(&other.first.0));
+        let changes = others.filter_map(|other| first.change(other)).take(TRIED);
+        let longest = changes
             .map(|(by, longer)| (from(by, longer), by, longer))
-            .max_by_key(|(rows, ..)| rows.len())
-            .filter(|(rows, ..)| rows.len() >= LEAST_ROWS && first.count > 1);
-        let (rows, by, longer) = longest.unwrap_or_else(|| (vec![first.clone()], (0, 0), 0));
-        rows.iter().for_each(|row| _ = free.remove(&row.first.0));
-        parts.push(Rows { first: first.clone(), count: rows.len() as i64, by, longer });
-        (parts.len() <= MOST_PARTS).then_some(())?;
+            .max_by_key(|(cells, ..)| cells.len())
+            .filter(|(cells, ..)| cells.len() >= LEAST_ROWS);
+        let (mut loops, mut cells) = (first.loops.clone(), vec![first.first.0]);
+        if let Some((all, by, longer)) = longest {
+            loops.insert(0, CopyLoop { count: all.len() as i64, by, longer });
+            cells = all;
+        }
+        cells.iter().for_each(|cell| _ = free.remove(cell));
+        found.push(Copies { first: first.first, loops });
     }
-    Some(parts)
+    found
 }
 
 /// `leaves` in rows: progressions of at least four, and single ones.
-fn rows(leaves: &BTreeMap<i64, Leaf>) -> Option<Vec<Row>> {
+fn rows(leaves: &BTreeMap<i64, Leaf>) -> Option<Vec<Copies>> {
     let (mut free, mut rows) = (leaves.clone(), Vec::new());
     // One value in many cells first: what is left are rows of different values.
     let mut groups: BTreeMap<Leaf, Vec<Stored>> = BTreeMap::new();
@@ -87,7 +117,7 @@ fn rows(leaves: &BTreeMap<i64, Leaf>) -> Option<Vec<Row>> {
     let usual = counts.into_iter().max_by_key(|&(_, count)| count).map(|(by, _)| by);
     take_rows(&rest, usual, &mut free, &mut rows)?;
     take_rows(&stored(&free), None, &mut free, &mut rows)?;
-    rows.extend(free.into_iter().map(|first| Row { first, count: 1, by: (0, 0) }));
+    rows.extend(free.into_iter().map(|first| Copies { first, loops: Vec::new() }));
     Some(rows)
 }
 
@@ -101,7 +131,7 @@ fn take_rows(
     leaves: &[Stored],
     by: Option<Change>,
     free: &mut BTreeMap<i64, Leaf>,
-    rows: &mut Vec<Row>,
+    rows: &mut Vec<Copies>,
 ) -> Option<()> {
     for (at, &first) in leaves.iter().enumerate() {
         if !free.contains_key(&first.0) {
@@ -121,7 +151,8 @@ fn take_rows(
         let longest = changes.map(from).max_by_key(|(row, _)| row.len());
         if let Some((row, by)) = longest.filter(|(row, _)| row.len() >= LEAST_VALUES) {
             row.iter().for_each(|leaf| _ = free.remove(&leaf.0));
-            rows.push(Row { first, count: row.len() as i64, by });
+            let row = CopyLoop { count: row.len() as i64, by, longer: 0 };
+            rows.push(Copies { first, loops: vec![row] });
             (rows.len() <= MOST_ROWS).then_some(())?;
         }
     }
@@ -137,13 +168,6 @@ fn change(from: Stored, to: Stored) -> Option<Change> {
     number.map(|number| (to.0 - from.0, number))
 }
 
-/// The change from the first value of a row to that of another one, and by how many values that is
-/// longer.
-fn row_change(from: &Row, to: &Row) -> Option<(Change, i64)> {
-    let by = change(from.first, to.first).filter(|_| from.by == to.by)?;
-    Some((by, to.count - from.count))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,10 +179,21 @@ mod tests {
         let leaves = inputs.map(|(i, j)| (i64::from(30 * i + j), Leaf::Input(20 * i + j)));
         let parts = copies(&leaves.collect()).unwrap();
         assert!(parts.len() < 16, "{parts:?}");
-        let count = |part: &Rows| {
-            (0..part.count).map(|row| part.first.count + row * part.longer).sum::<i64>()
+        let count = |part: &Copies| match part.loops[..] {
+            [] => 1,
+            [row] => row.count,
+            [rows, row] => (0..rows.count).map(|at| row.count + at * rows.longer).sum::<i64>(),
+            _ => panic!("{part:?}"),
         };
         assert_eq!(parts.iter().map(count).sum::<i64>(), 380);
+        // The four sides of a grid, in time steps.
+        let sides = (0..9).flat_map(|t| (0..20).map(move |at| (t, at)));
+        let sides = sides.flat_map(|(t, at)| {
+            [(0, at), (21, at), (at, 0), (at, 21)].map(|(i, j)| (400 * t + 22 * i + j, 22 * i + j))
+        });
+        let leaves = sides.map(|(cell, input)| (cell, Leaf::Input(input as u32)));
+        let parts = copies(&leaves.collect()).unwrap();
+        assert!(parts.len() < 8, "{parts:?}");
         // Nothing tells where the next one is.
         let scattered = (0..200).map(|i| (i64::from(i * i), Leaf::Input(i)));
         assert_eq!(copies(&scattered.collect()), None);

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::affine::Affine;
-use super::copies::{Rows, copies};
+use super::copies::{Copies, copies};
 use super::matrices::Producer;
 use super::operands::{Leaf, Operand, Operands, Variable};
 use super::recording::{Form, Recording};
@@ -402,51 +402,48 @@ impl Emitter<'_> {
             }
             let cells = self.cells[matrix];
             self.graph.blocks[block].items.push(Item::Fill(cells));
-            for rows in copies(&data.leaves)? {
-                self.copy(cells, &rows, block)?;
+            for values in copies(&data.leaves)? {
+                self.copy(cells, &values, block)?;
             }
         }
         Some(())
     }
 
-    /// Stores `rows`, in loops where there are several rows, or values in a row.
-    fn copy(&mut self, cells: Array, rows: &Rows, block: Block) -> Option<()> {
-        let Rows { first: row, count, by, longer } = rows;
+    /// Stores `values`, in loops.
+    fn copy(&mut self, cells: Array, values: &Copies, block: Block) -> Option<()> {
         let (mut block, mut strides) = (block, [SmallVec::new(), SmallVec::new()]);
         let mut ends: Vec<(Region, Node)> = Vec::new();
-        for (count, by, longer) in [(*count, *by, 0), (row.count, row.by, *longer)] {
-            if count == 1 {
-                continue;
-            }
-            let around = ends.last().map(|end| end.0);
-            let last = self.graph.intern_const(((count - 1) as f64).to_bits());
-            let last = match around.filter(|_| longer != 0) {
+        // The number by which a trip count grows in each iteration of the loop around, and the last one.
+        let (mut longer, mut last_around) = (0, 0);
+        for at in &values.loops {
+            let last = self.graph.intern_const(((at.count - 1) as f64).to_bits());
+            let last = match ends.last().filter(|_| longer != 0) {
                 None => last,
-                Some(around) => {
-                    let (number, longer) =
-                        (self.graph.intern_iteration(around), (longer as f64).to_bits());
-                    let longer = self.graph.intern_const(longer);
-                    let more = self.graph.push_apply(block, Op::Mul, &[number, longer], None);
+                Some(&(around, _)) => {
+                    let number = self.graph.intern_iteration(around);
+                    let by = self.graph.intern_const((longer as f64).to_bits());
+                    let more = self.graph.push_apply(block, Op::Mul, &[number, by], None);
                     self.graph.push_apply(block, Op::Add, &[more, last], None)
                 }
             };
             let region = self.graph.push_region(block, None, None);
-            let most = count.max(count + longer * (rows.count - 1));
+            let most = at.count.max(at.count + longer * last_around);
             self.graph.make_loop(region, u32::try_from(most).ok()?, &[]);
-            for (strides, by) in strides.iter_mut().zip([by.0, by.1]) {
+            for (strides, by) in strides.iter_mut().zip([at.by.0, at.by.1]) {
                 if by != 0 {
                     strides.push((region, i32::try_from(by).ok()?));
                 }
             }
             block = self.graph.regions[region].root;
             ends.push((region, last));
+            (longer, last_around) = (at.longer, most - 1);
         }
         let [of_cells, of_inputs] = strides;
         let access = |array, base: i64, strides| {
             let base = u32::try_from(base).ok()?;
             Some(AccessData { array, base, strides, changes: Default::default() })
         };
-        let (cell, first) = row.first;
+        let (cell, first) = values.first;
         let node = match first {
             Leaf::Input(number) if !of_inputs.is_empty() => {
                 let number = Affine { constant: i64::from(number), factors: SmallVec::new() };

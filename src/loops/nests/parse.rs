@@ -10,6 +10,9 @@
 //! d R                      R: a loop with 3 iterations of Md
 //! ```
 
+use core::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
@@ -18,7 +21,7 @@ use super::recording::Recording;
 use super::split::{Piece, Rows, Splitting, rows};
 use super::tree::MOST_STATEMENTS;
 use crate::entity::Entity;
-use crate::loops::reroll::{RerollLimits, TemplateId, runs};
+use crate::loops::reroll::{PeriodicRun, RerollLimits, TemplateId, runs};
 
 /// The form of a step, or a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -132,25 +135,71 @@ impl Parse {
             occurrences: OCCURRENCES,
             ..RerollLimits::DEFAULT
         };
-        let mut runs = runs(&ids, &limits);
-        let shortest = runs.first().map(|run| run.period);
-        let Some(period) = shortest.filter(|&period| period <= MOST_STATEMENTS) else {
-            return Vec::new();
-        };
-        runs.retain(|run| run.period == period);
-        runs.sort_by_key(|run| core::cmp::Reverse(run.end - run.start));
-        // Runs of one loop may begin with any of its steps: the longest decides.
-        let (mut known, mut bodies) = (HashSet::new(), Vec::new());
-        for run in runs {
-            let keys: Vec<Key> =
-                self.tokens[run.start..run.start + period].iter().map(|token| token.key).collect();
-            if known.insert(least_rotation(&keys)) {
+        let mut by_body: BTreeMap<usize, HashMap<Vec<Key>, Vec<PeriodicRun>>> = BTreeMap::new();
+        for run in runs(&ids, &limits) {
+            let keys = self.keys(run.start, run.period);
+            by_body
+                .entry(run.period)
+                .or_default()
+                .entry(least_rotation(&keys))
+                .or_default()
+                .push(run);
+        }
+        for (period, loops) in by_body.into_iter().take_while(|entry| entry.0 <= MOST_STATEMENTS) {
+            let mut bodies: Vec<(usize, Vec<Key>)> = Vec::new();
+            for runs in loops.into_values() {
+                let scattered = runs.iter().filter(|run| self.is_scattered(recording, run)).count();
+                if 2 * scattered > runs.len() {
+                    continue;
+                }
+                // Runs of one loop may begin with any of its steps: the longest decides.
+                let length = |run: &&PeriodicRun| (run.end - run.start, Reverse(run.start));
+                let Some(run) = runs.iter().max_by_key(length) else { continue };
                 let start = run.start + self.rotation(recording, run.start, run.end, period);
-                let body = &self.tokens[start..start + period];
-                bodies.push(body.iter().map(|token| token.key).collect());
+                bodies.push((run.start, self.keys(start, period)));
+            }
+            if !bodies.is_empty() {
+                bodies.sort_by_key(|body| body.0);
+                return bodies.into_iter().map(|body| body.1).collect();
             }
         }
-        bodies
+        Vec::new()
+    }
+
+    /// The keys of so many tokens.
+    fn keys(&self, start: usize, count: usize) -> Vec<Key> {
+        self.tokens[start..start + count].iter().map(|token| token.key).collect()
+    }
+
+    /// Tests whether a few iterations read values from before them that lie anywhere, such as the
+    /// neighbours in a grid that a sum adds.
+    fn is_scattered(&self, recording: &Recording<'_>, run: &PeriodicRun) -> bool {
+        const MOST_ITERATIONS: usize = 8;
+        let tokens = &self.tokens[run.start..run.end];
+        if tokens.len() / run.period > MOST_ITERATIONS {
+            return false;
+        }
+        let element = |token: &Token, slot: usize| match recording.operands(token.first)[slot] {
+            Source::Step(step) if step < tokens[0].first => {
+                let form = recording.form_of_step[recording.representative(step) as usize];
+                Some((form, i64::from(recording.ordinals[step as usize])))
+            }
+            _ => None,
+        };
+        let is_scattered = |at: usize, slot: usize| {
+            let elements =
+                tokens[at..].iter().step_by(run.period).map(|token| element(token, slot));
+            let Some(elements) = elements.collect::<Option<Vec<_>>>() else { return false };
+            let change =
+                |pair: &[(u32, i64)]| (pair[0].0 == pair[1].0).then(|| pair[1].1 - pair[0].1);
+            let mut changes = elements.windows(2).map(change);
+            let first = changes.next().flatten();
+            first.is_none() || changes.any(|change| change != first)
+        };
+        let is_form = |&at: &usize| matches!(tokens[at].key, Key::Form(_));
+        let slots =
+            |at: usize| (0..recording.operands(tokens[at].first).len()).map(move |slot| (at, slot));
+        (0..run.period).filter(is_form).flat_map(slots).any(|(at, slot)| is_scattered(at, slot))
     }
 
     /// The first step of an iteration: that for which iterations read least from the ones before.

@@ -46,12 +46,12 @@ pub(super) enum Piece {
 /// The way in which executions of loops are split into rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Splitting {
-    /// Where operands begin anew.
+    /// One row from each iteration in which operands begin anew to the next.
     Rows,
-    /// Also rows that leave out an iteration, which lies further on in each row, for example the
-    /// pairs of different points.
+    /// In addition two pieces of each row that leaves out an iteration, which lies further on from row
+    /// to row: the pairs of different points.
     Diagonals,
-    /// Also first and last iterations whose operands follow other rules.
+    /// In addition peeled first and last iterations whose operands follow other rules.
     Ends,
 }
 

@@ -35,7 +35,7 @@ mod search;
 mod template;
 mod trace_loops;
 
-pub(super) use period::runs;
+pub(super) use period::{PeriodicRun, runs};
 pub(super) use template::TemplateId;
 pub(super) use trace_loops::{TraceLoop, trace_loop};
 
