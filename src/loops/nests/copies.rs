@@ -187,11 +187,11 @@ mod tests {
         };
         assert_eq!(parts.iter().map(count).sum::<i64>(), 380);
         // The four sides of a grid, in time steps.
-        let sides = (0..9).flat_map(|t| (0..20).map(move |at| (t, at)));
+        let sides = (0..9).flat_map(|t| (1..21).map(move |at| (t, at)));
         let sides = sides.flat_map(|(t, at)| {
-            [(0, at), (21, at), (at, 0), (at, 21)].map(|(i, j)| (400 * t + 22 * i + j, 22 * i + j))
+            [(0, at), (21, at), (at, 0), (at, 21)].map(|(i, j)| (500 * t + 22 * i + j, 22 * i + j))
         });
-        let leaves = sides.map(|(cell, input)| (cell, Leaf::Input(input as u32)));
+        let leaves = sides.map(|(cell, input)| (i64::from(cell), Leaf::Input(input as u32)));
         let parts = copies(&leaves.collect()).unwrap();
         assert!(parts.len() < 8, "{parts:?}");
         // Nothing tells where the next one is.

@@ -42,8 +42,8 @@ pub(super) struct Matrix {
 #[derive(Clone, Copy, PartialEq)]
 enum Axes {
     Loops,
-    /// One axis for all loops, row by row.
-    Linear,
+    /// One axis for the loops over which another loop reads in one.
+    Read,
     /// One axis for the two innermost loops, row by row.
     Inner,
     /// The last axis has so many positions for each iteration: other statements compute other
@@ -53,32 +53,29 @@ enum Axes {
 
 impl Axes {
     const ALL: [Axes; 5] =
-        [Axes::Loops, Axes::Linear, Axes::Inner, Axes::Interleaved(2), Axes::Interleaved(3)];
+        [Axes::Loops, Axes::Read, Axes::Inner, Axes::Interleaved(2), Axes::Interleaved(3)];
 
-    /// The number of innermost loops of so many that the last axis stands for.
-    fn innermost(self, depth: usize) -> usize {
-        match self {
-            Axes::Loops | Axes::Interleaved(_) => depth.min(1),
-            Axes::Inner => depth.min(2),
-            Axes::Linear => depth,
-        }
-    }
-
-    /// The factors of the numbers of nested `loops` in the position on the last axis; `None` if the trip
-    /// count of an inner one depends on a loop around.
-    fn factors(self, tree: &Tree, loops: &[usize]) -> Option<SmallVec<[i64; 4]>> {
-        let mut size = if let Axes::Interleaved(by) = self { by } else { 1 };
-        let mut factors: SmallVec<[i64; 4]> = SmallVec::new();
-        for (number, &inner) in loops.iter().enumerate().rev() {
-            factors.push(size);
-            if number > 0 {
-                let trips = &tree.loops[inner].trips;
-                trips.factors.iter().all(|&by| by == 0).then_some(())?;
-                size = size.checked_mul(trips.constant).filter(|&size| size <= MOST_CELLS)?;
+    /// The factors of the innermost loops of the main producer in the position on the last axis.
+    fn factors(
+        self,
+        tree: &Tree,
+        main: &Producing<'_>,
+        loads: &[(usize, &Load<'_>)],
+    ) -> Option<SmallVec<[i64; 4]>> {
+        match (self, main.loops) {
+            (Axes::Loops, []) => Some(SmallVec::new()),
+            (Axes::Loops, _) => Some(SmallVec::from_slice(&[1])),
+            (Axes::Interleaved(by), [_, ..]) => Some(SmallVec::from_slice(&[by])),
+            (Axes::Inner, [.., _, inner]) => {
+                let trips = &tree.loops[*inner].trips;
+                let is_constant = trips.factors.iter().all(|&by| by == 0);
+                is_constant.then(|| [trips.constant, 1].into_iter().collect())
             }
+            (Axes::Read, _) => {
+                loads.iter().find_map(|(_, load)| main.factors_of_reader(tree, load))
+            }
+            _ => None,
         }
-        factors.reverse();
-        Some(factors)
     }
 }
 
@@ -230,8 +227,10 @@ impl<'a> Layout<'a> {
             ordered.into_iter().map(|(producer, _)| Producing::of(tree, producer)).collect();
         let mut positions = Positions { of_steps: vec![u32::MAX; tree.steps()], all: vec![] };
         let main = producing.first()?;
-        let outer = main.loops.len() - axes.innermost(main.loops.len());
-        let factors = axes.factors(tree, &main.loops[outer..])?;
+        let loads: Vec<(usize, &Load<'_>)> =
+            family.iter().map(|&load| (load, &loads[load])).collect();
+        let factors = axes.factors(tree, main, &loads)?;
+        let outer = main.loops.len() - factors.len();
         for &(step, vector) in &main.steps {
             let mut position = Position::from_slice(&vector[..outer]);
             if !factors.is_empty() {
@@ -241,8 +240,6 @@ impl<'a> Layout<'a> {
             positions.set(step, position);
         }
         let dimension = outer + usize::from(!factors.is_empty());
-        let loads: Vec<(usize, &Load<'_>)> =
-            family.iter().map(|&load| (load, &loads[load])).collect();
         let maps = vec![None; loads.len()];
         let leaves = HashMap::new();
         Some(Layout { tree, dimension, factors, loads, producing, positions, leaves, maps })
@@ -534,6 +531,28 @@ impl<'a> Producing<'a> {
         let in_gaps = tree.in_gaps().filter(is_own);
         steps.extend(in_gaps.map(|step| (step, &tree.vector_of(step)[..depth])));
         Producing { producer, loops: &statement.loops[..depth], steps, map: None, is_copy: false }
+    }
+}
+
+impl Producing<'_> {
+    /// The changes of the iteration number with which `load` reads a value from one iteration of the
+    /// innermost loops to the next, if it reads over several loops in one.
+    fn factors_of_reader(&self, tree: &Tree, load: &Load<'_>) -> Option<SmallVec<[i64; 4]>> {
+        let depth = self.loops.len();
+        (load.reader.loops.len() < depth).then_some(())?;
+        let own = |(vector, source): (&[i64], &Source)| match *source {
+            Source::Step(step) if tree.statement_of(step) == self.producer.statement => {
+                Some((step, *vector.last()?))
+            }
+            _ => None,
+        };
+        let own: Vec<(u32, i64)> =
+            load.reader.vectors().zip(&load.sources).filter_map(own).collect();
+        let samples = own.iter().map(|&(step, number)| (&tree.vector_of(step)[..depth], number));
+        let number = Affine::through(depth, samples)?;
+        let outer = number.factors.iter().take_while(|&&by| by == 0).count();
+        let factors: SmallVec<[i64; 4]> = number.factors[outer..].into();
+        (factors.len() > 1 && factors.iter().all(|&by| by != 0)).then_some(factors)
     }
 }
 
