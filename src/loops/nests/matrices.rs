@@ -44,16 +44,22 @@ enum Axes {
     Loops,
     /// One axis for the loops over which another loop reads in one.
     Read,
-    /// One axis for the two innermost loops, row by row.
-    Inner,
+    /// One axis for so many innermost loops, row by row.
+    Inner(usize),
     /// The last axis has so many positions for each iteration: other statements compute other
     /// coordinates.
     Interleaved(i64),
 }
 
 impl Axes {
-    const ALL: [Axes; 5] =
-        [Axes::Loops, Axes::Read, Axes::Inner, Axes::Interleaved(2), Axes::Interleaved(3)];
+    const ALL: [Axes; 6] = [
+        Axes::Loops,
+        Axes::Read,
+        Axes::Inner(2),
+        Axes::Inner(3),
+        Axes::Interleaved(2),
+        Axes::Interleaved(3),
+    ];
 
     /// The factors of the innermost loops of the main producer in the position on the last axis.
     fn factors(
@@ -66,10 +72,16 @@ impl Axes {
             (Axes::Loops, []) => Some(SmallVec::new()),
             (Axes::Loops, _) => Some(SmallVec::from_slice(&[1])),
             (Axes::Interleaved(by), [_, ..]) => Some(SmallVec::from_slice(&[by])),
-            (Axes::Inner, [.., _, inner]) => {
-                let trips = &tree.loops[*inner].trips;
-                let is_constant = trips.factors.iter().all(|&by| by == 0);
-                is_constant.then(|| [trips.constant, 1].into_iter().collect())
+            (Axes::Inner(count), loops) => {
+                let mut factors: SmallVec<[i64; 4]> = SmallVec::from_slice(&[1]);
+                let inner = &loops[loops.len().checked_sub(count - 1)?..];
+                for &inner in inner.iter().rev() {
+                    let trips = &tree.loops[inner].trips;
+                    trips.factors.iter().all(|&by| by == 0).then_some(())?;
+                    let size = factors[0].checked_mul(trips.constant);
+                    factors.insert(0, size.filter(|&size| size <= MOST_CELLS)?);
+                }
+                (factors.len() <= loops.len()).then_some(factors)
             }
             (Axes::Read, _) => {
                 loads.iter().find_map(|(_, load)| main.factors_of_reader(tree, load))
