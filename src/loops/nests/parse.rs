@@ -192,9 +192,8 @@ impl Parse {
             let Some(elements) = elements.collect::<Option<Vec<_>>>() else { return false };
             let change =
                 |pair: &[(u32, i64)]| (pair[0].0 == pair[1].0).then(|| pair[1].1 - pair[0].1);
-            let mut changes = elements.windows(2).map(change);
-            let first = changes.next().flatten();
-            first.is_none() || changes.any(|change| change != first)
+            let mut changes = elements.windows(2).filter_map(change);
+            changes.next().is_some_and(|first| changes.any(|change| change != first))
         };
         let is_form = |&at: &usize| matches!(tokens[at].key, Key::Form(_));
         let slots =
