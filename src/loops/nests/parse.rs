@@ -11,7 +11,6 @@
 //! ```
 
 use core::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
@@ -135,17 +134,17 @@ impl Parse {
             occurrences: OCCURRENCES,
             ..RerollLimits::DEFAULT
         };
-        let mut by_body: BTreeMap<usize, HashMap<Vec<Key>, Vec<PeriodicRun>>> = BTreeMap::new();
-        for run in runs(&ids, &limits) {
-            let keys = self.keys(run.start, run.period);
-            by_body
-                .entry(run.period)
-                .or_default()
-                .entry(least_rotation(&keys))
-                .or_default()
-                .push(run);
-        }
-        for (period, loops) in by_body.into_iter().take_while(|entry| entry.0 <= MOST_STATEMENTS) {
+        let runs = runs(&ids, &limits);
+        for runs in runs.chunk_by(|run, next| run.period == next.period) {
+            let period = runs[0].period;
+            if period > MOST_STATEMENTS {
+                break;
+            }
+            let mut loops: HashMap<Vec<Key>, Vec<&PeriodicRun>> = HashMap::new();
+            for run in runs {
+                let keys = least_rotation(&self.keys(run.start, period));
+                loops.entry(keys).or_default().push(run);
+            }
             let mut bodies: Vec<(usize, Vec<Key>)> = Vec::new();
             for runs in loops.into_values() {
                 let scattered = runs.iter().filter(|run| self.is_scattered(recording, run)).count();
@@ -153,7 +152,7 @@ impl Parse {
                     continue;
                 }
                 // Runs of one loop may begin with any of its steps: the longest decides.
-                let length = |run: &&PeriodicRun| (run.end - run.start, Reverse(run.start));
+                let length = |run: &&&PeriodicRun| (run.end - run.start, Reverse(run.start));
                 let Some(run) = runs.iter().max_by_key(length) else { continue };
                 let start = run.start + self.rotation(recording, run.start, run.end, period);
                 bodies.push((run.start, self.keys(start, period)));
