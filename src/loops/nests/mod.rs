@@ -49,14 +49,16 @@ pub fn recognise_nests(graph: &Graph, most_cells: u64) -> Option<Graph> {
         let operands = operands::operands(&recording, &tree)?;
         let cells = operands.matrices.iter().map(|matrix| u64::from(matrix.size)).sum::<u64>();
         (cells <= most_cells).then_some(())?;
-        emit::emit(&recording, &tree, operands)
+        let has_tables = operands.matrices.iter().any(|matrix| matrix.stores.is_empty());
+        Some((emit::emit(&recording, &tree, operands)?, has_tables))
     };
     let steps = |graph: &Graph| graph.blocks.values().map(|block| block.items.len()).sum::<usize>();
     let mut least: Option<Graph> = None;
     for splitting in [Splitting::Rows, Splitting::Diagonals, Splitting::Ends] {
-        least = least.into_iter().chain(nests(splitting)).min_by_key(steps);
-        // Without a form operands are tables, which grow.
-        if least.as_ref().is_some_and(|least| steps(least) <= MOST_STEPS) {
+        let Some((graph, has_tables)) = nests(splitting) else { continue };
+        let is_least = !has_tables && steps(&graph) <= MOST_STEPS;
+        least = least.into_iter().chain([graph]).min_by_key(steps);
+        if is_least {
             break;
         }
     }

@@ -147,13 +147,16 @@ impl Parse {
             }
             let mut bodies: Vec<(usize, Vec<Key>)> = Vec::new();
             for runs in loops.into_values() {
+                let length = |run: &PeriodicRun| run.end - run.start;
+                // The rows of a triangle have several lengths, and elements of packed arrays.
+                let is_same = runs.iter().all(|run| length(run) == length(runs[0]));
                 let scattered = runs.iter().filter(|run| self.is_scattered(recording, run)).count();
-                if 2 * scattered > runs.len() {
+                if is_same && 2 * scattered > runs.len() {
                     continue;
                 }
                 // Runs of one loop may begin with any of its steps: the longest decides.
-                let length = |run: &&&PeriodicRun| (run.end - run.start, Reverse(run.start));
-                let Some(run) = runs.iter().max_by_key(length) else { continue };
+                let longest = runs.iter().max_by_key(|run| (length(run), Reverse(run.start)));
+                let Some(run) = longest else { continue };
                 let start = run.start + self.rotation(recording, run.start, run.end, period);
                 bodies.push((run.start, self.keys(start, period)));
             }
