@@ -12,7 +12,7 @@ use super::tree::{Part, Tree};
 use super::variables::{Phis, Value, Variables};
 use crate::op::Op;
 use crate::ssa::{
-    AccessData, Appender, Array, ArrayData, Block, End, Graph, Item, Node, PlaceId, Region,
+    Access, AccessData, Appender, Array, ArrayData, Block, End, Graph, Item, Node, PlaceId, Region,
     inputs_first,
 };
 
@@ -85,6 +85,7 @@ pub(super) fn emit(
         initials: vec![None; operands.initials.len()],
         cells: Vec::new(),
         invariants: HashMap::new(),
+        elements: HashMap::new(),
     };
     let root = emitter.graph.root();
     for matrix in &operands.matrices {
@@ -127,6 +128,8 @@ struct Emitter<'a> {
     cells: Vec<Array>,
     /// The operands, by statement and number, that are read before a loop around the statement.
     invariants: HashMap<(usize, usize), Node>,
+    /// The elements that a block has read.
+    elements: HashMap<(Block, Access), Node>,
 }
 
 impl Emitter<'_> {
@@ -206,9 +209,8 @@ impl Emitter<'_> {
                     continue;
                 }
                 let access = self.access(self.cells[*matrix], index, &statement.loops)?;
-                let access = self.graph.intern_access(access);
                 let place = self.recording.forms[statement.form as usize].place();
-                let node = self.graph.push_element(block, access, place);
+                let node = self.element(access, block, place);
                 self.invariants.insert((at, slot), node);
             }
         }
@@ -331,8 +333,7 @@ impl Emitter<'_> {
                         access.changes.push((self.regions[number]?, i32::try_from(by).ok()?));
                     }
                 }
-                let access = self.graph.intern_access(access);
-                return Some(self.graph.push_element(block, access, place));
+                return Some(self.element(access, block, place));
             }
             Operand::Constant(numbers, index) => {
                 let table = ArrayData::Constants(numbers.iter().copied().collect());
@@ -343,8 +344,19 @@ impl Emitter<'_> {
             }
         };
         let access = self.access(array, &index, loops)?;
+        Some(self.element(access, block, place))
+    }
+
+    /// The element at `access`, which no later step of `block` changes: the sweep adds up all its
+    /// adjoints at once.
+    fn element(&mut self, access: AccessData, block: Block, place: Option<PlaceId>) -> Node {
         let access = self.graph.intern_access(access);
-        Some(self.graph.push_element(block, access, place))
+        let known = self.elements.get(&(block, access)).copied();
+        known.unwrap_or_else(|| {
+            let node = self.graph.push_element(block, access, place);
+            self.elements.insert((block, access), node);
+            node
+        })
     }
 
     /// All inputs of a kind, and the index among them.
