@@ -9,7 +9,7 @@ use hashbrown::{HashMap, HashSet};
 use crate::loops::can_expand;
 use crate::numeric::{AffineMap, AffinePower, Instruction, Program, Routine, Trips};
 use crate::op::{Op, latency, throughput};
-use crate::ssa::{ArrayData, Block, Def, End, Entry, Graph, Item, Node, Region};
+use crate::ssa::{Array, ArrayData, Block, Def, End, Entry, Graph, Item, Node, Region};
 use crate::ssa::{fallback_loops, last_iteration};
 
 /// The overhead of an iteration: counting, comparing, jumping.
@@ -19,6 +19,8 @@ const EXECUTION: u64 = 60;
 /// An element that straight-line code has in a register: the load, and in the sweep the addition to
 /// memory.
 const ELEMENT: u64 = 6;
+/// A node of an array that a loop reads: the store before it, and in the sweep two additions.
+const GATHERED: u64 = 8;
 /// The number of values that a loop carries in registers; others are stored in each iteration.
 const REGISTERS: u64 = 16;
 /// The least trip count of a loop that kernels run in vectors of two.
@@ -289,7 +291,8 @@ pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
             let is_vector = is_vector(graph, region, &blocks);
             let straight = trips.saturating_mul(iteration.straight(inside));
             let rolled = iteration.rolled(inside, is_vector, elements(graph, &blocks));
-            let rolled = trips.saturating_mul(rolled).saturating_add(EXECUTION);
+            let execution = EXECUTION + GATHERED * gathered(graph, &blocks);
+            let rolled = trips.saturating_mul(rolled).saturating_add(execution);
             let is_slower = rolled > straight.saturating_add(straight / TOLERANCE);
             let is_short = is_small && is_slower;
             times.insert(region, straight);
@@ -332,14 +335,32 @@ fn rolled_time(graph: &Graph) -> u64 {
         let in_memory = elements(graph, &blocks) + carried.saturating_sub(REGISTERS);
         let iteration = iteration.rolled(0, is_vector, in_memory);
         let all = executions.saturating_mul(trips);
+        let execution = EXECUTION + GATHERED * gathered(graph, &blocks);
         let time =
-            all.saturating_mul(iteration).saturating_add(executions.saturating_mul(EXECUTION));
+            all.saturating_mul(iteration).saturating_add(executions.saturating_mul(execution));
         total = total.saturating_add(time);
         for inner in blocks.iter().flat_map(|&block| graph.regions_of(block)) {
             pending.push((Some(inner), graph.regions[inner].root, all));
         }
     }
     total
+}
+
+/// The number of nodes in arrays that `blocks` read: a kernel stores them before the loop, and its sweep
+/// adds each of their adjoints.
+fn gathered(graph: &Graph, blocks: &[Block]) -> u64 {
+    let mut arrays = HashSet::new();
+    for item in blocks.iter().flat_map(|&block| &graph.blocks[block].items) {
+        let &Item::Node(node) = item else { continue };
+        if let Def::Element(access) = graph.nodes[node].def {
+            arrays.insert(graph.accesses[access].array);
+        }
+    }
+    let count = |array: Array| match &graph.arrays[array] {
+        ArrayData::Nodes(nodes) => nodes.len() as u64,
+        _ => 0,
+    };
+    arrays.into_iter().map(count).sum()
 }
 
 /// The number of elements in `blocks` of arrays other than constants.
@@ -357,8 +378,8 @@ fn elements(graph: &Graph, blocks: &[Block]) -> u64 {
     items.filter(is_element).count() as u64
 }
 
-/// Tests whether kernels may run `region` in vectors: it is one block of arithmetic, and carries sums
-/// at most.
+/// Tests whether kernels may run `region` and its sweep in vectors: it is one block of arithmetic, and
+/// carries sums at most.
 fn is_vector(graph: &Graph, region: Region, blocks: &[Block]) -> bool {
     if u64::from(graph.bound(region)) < LEAST_VECTOR_TRIPS {
         return false;
@@ -380,6 +401,33 @@ fn is_vector(graph: &Graph, region: Region, blocks: &[Block]) -> bool {
     };
     graph.blocks[*block].items.iter().all(is_arithmetic)
         && graph.entries(region).iter().zip(passed.nexts).all(is_sum)
+        && !has_close_elements(graph, region, *block)
+}
+
+/// Tests whether `block`, the body of `region`, reads two elements of an array that are an odd number
+/// of a few iterations apart: the additions of the sweep are not in vectors then.
+fn has_close_elements(graph: &Graph, region: Region, block: Block) -> bool {
+    const MOST_ITERATIONS: i64 = 8;
+    type Moving = (Array, Vec<(Region, i32)>);
+    let mut read: HashMap<Moving, Vec<i64>> = HashMap::new();
+    for item in &graph.blocks[block].items {
+        let &Item::Node(node) = item else { continue };
+        let Def::Element(access) = graph.nodes[node].def else { continue };
+        let access = &graph.accesses[access];
+        let is_varied = access.strides.iter().any(|stride| stride.0 == region);
+        if is_varied && !matches!(graph.arrays[access.array], ArrayData::Constants(_)) {
+            let strides = access.strides.to_vec();
+            read.entry((access.array, strides)).or_default().push(i64::from(access.base));
+        }
+    }
+    read.iter().any(|((_, strides), bases)| {
+        let own = strides.iter().filter(|stride| stride.0 == region);
+        let by = own.map(|stride| i64::from(stride.1)).sum::<i64>().max(1);
+        let is_close = |apart: i64| {
+            apart % by == 0 && apart / by % 2 != 0 && (apart / by).abs() <= MOST_ITERATIONS
+        };
+        bases.iter().any(|base| bases.iter().any(|other| is_close(base - other)))
+    })
 }
 
 /// Tests whether a loop in `blocks`, the body of `region`, has a trip count that depends on the iteration
