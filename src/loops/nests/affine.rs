@@ -61,6 +61,25 @@ impl Affine {
     }
 }
 
+/// The number of independent directions in which `vectors` differ.
+pub(super) fn directions<'v>(mut vectors: impl Iterator<Item = &'v [i64]>) -> usize {
+    let Some(first) = vectors.next() else { return 0 };
+    let (mut rows, mut new): (Vec<Vec<i128>>, Vec<i128>) = Default::default();
+    for vector in vectors {
+        if rows.len() == first.len() {
+            break;
+        }
+        new.clear();
+        new.extend(vector.iter().zip(first).map(|(number, first)| i128::from(number - first)));
+        // There is no right-hand side.
+        new.push(0);
+        if rows.iter().all(|row| eliminate(&mut new, row).is_some()) && pivot(&new).is_some() {
+            rows.push(new.clone());
+        }
+    }
+    rows.len()
+}
+
 /// Linear equations in reduced row echelon form: the unknowns are the constant and the factors; the
 /// last number of a row is its right-hand side.
 struct System {
@@ -155,5 +174,13 @@ mod tests {
         assert_eq!(through(&[(&[], 5)]), Some((5, vec![])));
         assert_eq!(through(&[(&[0], 0), (&[1], 1), (&[2], 4)]), None);
         assert_eq!(through(&[(&[0], 0), (&[2], 1)]), None);
+    }
+
+    #[test]
+    fn directions_are_counted_once() {
+        let vectors: [&[i64]; 5] = [&[1, 0, 2], &[1, 0, 2], &[2, 0, 4], &[0, 0, 0], &[1, 3, 2]];
+        let counts: Vec<usize> =
+            (0..=5).map(|count| directions(vectors[..count].iter().copied())).collect();
+        assert_eq!(counts, [0, 0, 0, 1, 1, 2]);
     }
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::affine::Affine;
+use super::affine::{Affine, directions};
 use super::operands::{Leaf, Load, Source};
 use super::tree::Tree;
 
@@ -260,17 +260,28 @@ impl<'a> Layout<'a> {
     /// Finds the position of each value that is read or stored; `None` if there is none.
     fn place_all(&mut self) -> Option<()> {
         loop {
-            // What reads few of the known positions waits for more.
-            if let Some(next) = self.next_load(|known, all| 2 * known >= all) {
+            // What the known positions do not determine waits for more.
+            if let Some(next) = self.next_load(|load| self.determines(load)) {
                 self.place_load(next)?;
             } else if let Some(next) = self.next_producer() {
                 self.place_producer(next)?;
-            } else if let Some(next) = self.next_load(|known, _| known > 0) {
+            } else if let Some(next) = self.next_load(|_| true) {
                 self.place_load(next)?;
             } else {
                 return self.maps.iter().all(Option::is_some).then_some(());
             }
         }
+    }
+
+    /// Tests whether the known positions are in as many directions as there are.
+    fn determines(&self, load: &Load<'_>) -> bool {
+        let is_known = |source: &Source| match *source {
+            Source::Step(step) => self.positions.get(step).is_some(),
+            Source::Leaf(_) => false,
+        };
+        let pairs = || load.reader.vectors().zip(&load.sources);
+        let known = pairs().filter(|(_, source)| is_known(source)).map(|(vector, _)| vector);
+        directions(known) == directions(load.reader.vectors())
     }
 
     /// Finds the positions that a load reads, from those that are known.
@@ -370,9 +381,11 @@ impl<'a> Layout<'a> {
     /// Finds the positions that a producer stores, from those that are known.
     fn place_producer(&mut self, number: usize) -> Option<()> {
         let producing = &self.producing[number];
+        let shifted = self.shifted(producing);
         let known = || {
             let of = |&(step, vector): &(u32, &'a [i64])| Some((vector, self.positions.get(step)?));
-            producing.steps.iter().filter_map(of)
+            let others = shifted.iter().map(|(vector, position)| (&vector[..], *position));
+            producing.steps.iter().filter_map(of).chain(others)
         };
         let mut map = through(producing.loops.len(), self.dimension, known)?;
         // Those of one iteration of a loop around the main producer, too, do not tell the others.
@@ -400,6 +413,41 @@ impl<'a> Layout<'a> {
         Some(())
     }
 
+    /// Where a load in the same loops reads the values of `producing` from so many iterations before:
+    /// the known positions of what it reads from other producers, which are those of iterations that
+    /// `producing` does not have.
+    fn shifted(&self, producing: &Producing<'_>) -> Vec<(Position, &Position)> {
+        let mut shifted = Vec::new();
+        for (&(_, load), map) in self.loads.iter().zip(&self.maps) {
+            if map.is_some() || load.reader.loops != producing.loops {
+                continue;
+            }
+            let pairs = || {
+                load.reader.vectors().zip(&load.sources).filter_map(
+                    |(vector, source)| match *source {
+                        Source::Step(step) => Some((vector, step)),
+                        Source::Leaf(_) => None,
+                    },
+                )
+            };
+            let is_own = |step: u32| self.tree.statement_of(step) == producing.producer.statement;
+            let shift = |(vector, step): (&[i64], u32)| -> Position {
+                vector.iter().zip(self.tree.vector_of(step)).map(|(to, from)| to - from).collect()
+            };
+            let mut shifts = pairs().filter(|pair| is_own(pair.1)).map(shift);
+            let Some(first) = shifts.next().filter(|first| shifts.all(|shift| shift == *first))
+            else {
+                continue;
+            };
+            for (vector, step) in pairs().filter(|pair| !is_own(pair.1)) {
+                let Some(position) = self.positions.get(step) else { continue };
+                let before = vector.iter().zip(&first).map(|(to, by)| to - by).collect();
+                shifted.push((before, position));
+            }
+        }
+        shifted
+    }
+
     /// A producer without a map of which some positions are known.
     fn next_producer(&self) -> Option<usize> {
         let is_known = |&(step, _): &(u32, &[i64])| self.positions.get(step).is_some();
@@ -407,8 +455,8 @@ impl<'a> Layout<'a> {
         self.producing.iter().position(is_next)
     }
 
-    /// The load without a map of which most positions are known, if these are enough of all.
-    fn next_load(&self, is_enough: impl Fn(usize, usize) -> bool) -> Option<usize> {
+    /// The load without a map of which most positions are known, of those that `may_be` allows.
+    fn next_load(&self, may_be: impl Fn(&Load<'_>) -> bool) -> Option<usize> {
         let known = |load: &Load<'_>| {
             let is_known = |source: &&Source| match source {
                 Source::Step(step) => self.positions.get(*step).is_some(),
@@ -417,9 +465,9 @@ impl<'a> Layout<'a> {
             load.sources.iter().filter(is_known).count()
         };
         let open = (0..self.loads.len()).filter(|&at| self.maps[at].is_none());
-        let counts = open.map(|at| (at, known(self.loads[at].1), self.loads[at].1.sources.len()));
-        let counts = counts.filter(|&(_, known, all)| is_enough(known, all));
-        counts.max_by_key(|&(_, known, _)| known).map(|(at, ..)| at)
+        let counts = open.map(|at| (at, known(self.loads[at].1)));
+        let counts = counts.filter(|&(at, known)| known > 0 && may_be(self.loads[at].1));
+        counts.max_by_key(|&(_, known)| known).map(|(at, _)| at)
     }
 
     /// The matrix; calls `set` with each load and the index that it reads.
