@@ -38,6 +38,9 @@ pub(super) struct Matrix {
     pub(super) leaves: BTreeMap<i64, Leaf>,
 }
 
+/// The number of producers whose loops may give the axes of a matrix.
+const MAIN_PRODUCERS: usize = 2;
+
 /// The axes of a matrix: one for each loop of the main producer, but for the innermost ones.
 #[derive(Clone, Copy, PartialEq)]
 enum Axes {
@@ -105,12 +108,13 @@ pub(super) fn matrices(tree: &Tree, loads: &[Load<'_>]) -> Option<(Vec<Matrix>, 
     let producers: Vec<Vec<Producer>> = loads.iter().map(|load| producers(tree, load)).collect();
     let (mut matrices, mut cells) = (Vec::new(), vec![None; loads.len()]);
     for family in families(&producers) {
-        let layout = |&axes: &Axes| {
-            let mut layout = Layout::of(tree, loads, &producers, &family, axes)?;
+        let layout = |(main, axes)| {
+            let mut layout = Layout::of(tree, loads, &producers, &family, main, axes)?;
             layout.place_all()?;
             Some(layout)
         };
-        let layout = Axes::ALL.iter().find_map(layout)?;
+        let attempts = (0..MAIN_PRODUCERS).flat_map(|main| Axes::ALL.map(|axes| (main, axes)));
+        let layout = attempts.into_iter().find_map(layout)?;
         let matrix = matrices.len();
         matrices.push(layout.matrix(|load, index| cells[load] = Some((matrix, index)))?);
     }
@@ -213,6 +217,7 @@ impl<'a> Layout<'a> {
         loads: &'a [Load<'a>],
         producers: &[Vec<Producer>],
         family: &[usize],
+        main: usize,
         axes: Axes,
     ) -> Option<Self> {
         let mut counts: BTreeMap<Producer, usize> = BTreeMap::new();
@@ -235,6 +240,8 @@ impl<'a> Layout<'a> {
             }
         }
         ordered.sort_by_key(|&(_, count)| core::cmp::Reverse(count));
+        (main < ordered.len()).then_some(())?;
+        ordered.swap(0, main);
         let producing: Vec<Producing<'a>> =
             ordered.into_iter().map(|(producer, _)| Producing::of(tree, producer)).collect();
         let mut positions = Positions { of_steps: vec![u32::MAX; tree.steps()], all: vec![] };
