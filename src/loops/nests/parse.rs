@@ -11,6 +11,7 @@
 //! ```
 
 use core::cmp::Reverse;
+use core::ops::Range;
 
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
@@ -285,29 +286,56 @@ impl Parse {
             for (piece, kind) in rows.pieces(with_rests.contains(&number), peels) {
                 let piece = &tokens[at + piece.start * period..at + piece.end * period];
                 next += piece.len();
-                let number = match kind {
-                    Piece::Row => number,
-                    Piece::Rest => self.rest_of(number)?,
-                    Piece::Peeled => {
-                        self.is_split = true;
-                        self.tokens.extend_from_slice(piece);
-                        continue;
-                    }
+                let is_finished = self.splitting != Splitting::Rows
+                    && tokens
+                        .get(next)
+                        .is_some_and(|&after| self.is_finished_by(recording, piece, period, after));
+                let peeled = match kind {
+                    Piece::Peeled => piece.len(),
+                    _ if is_finished => period,
+                    _ => 0,
                 };
-                let execution = self.executions.len() as u32;
-                self.tokens.push(Token {
-                    key: Key::Loop(number),
-                    first: piece[0].first,
-                    execution,
-                });
-                let gaps = self.gaps(recording, piece, period)?;
-                let in_gaps = iterations_in_gaps(&gaps, u32::MAX);
-                let times = (piece.len() / period) as u32 + in_gaps;
-                self.executions.push(Execution { tokens: piece.to_vec(), gaps, times });
+                let (piece, peeled) = piece.split_at(piece.len() - peeled);
+                if !piece.is_empty() {
+                    let number = if kind == Piece::Rest { self.rest_of(number)? } else { number };
+                    let execution = self.executions.len() as u32;
+                    let (key, first) = (Key::Loop(number), piece[0].first);
+                    self.tokens.push(Token { key, first, execution });
+                    let gaps = self.gaps(recording, piece, period)?;
+                    let in_gaps = iterations_in_gaps(&gaps, u32::MAX);
+                    let times = (piece.len() / period) as u32 + in_gaps;
+                    self.executions.push(Execution { tokens: piece.to_vec(), gaps, times });
+                }
+                self.is_split |= !peeled.is_empty();
+                self.tokens.extend_from_slice(peeled);
             }
         }
         self.tokens.extend_from_slice(&tokens[next..]);
         Some(())
+    }
+
+    /// Tests whether the step after a loop continues its last iteration, which reads nothing of the one
+    /// before: the diagonal of a matrix that is computed row by row.
+    fn is_finished_by(
+        &self,
+        recording: &Recording<'_>,
+        piece: &[Token],
+        period: usize,
+        after: Token,
+    ) -> bool {
+        let reads = |step: u32, range: Range<u32>| {
+            let is_inside = |source: &Source| match source {
+                Source::Step(step) => range.contains(step),
+                Source::Leaf(_) => false,
+            };
+            recording.operands(step).iter().any(is_inside)
+        };
+        let start = piece.len() - period;
+        let last = piece[start].first..after.first;
+        let before = start.checked_sub(period).map_or(last.start, |before| piece[before].first);
+        matches!(after.key, Key::Form(_))
+            && reads(after.first, last.clone())
+            && !last.clone().any(|step| reads(step, before..last.start))
     }
 
     /// The loops of `found` whose rows have rests: from row to row, or from one execution to the next,
