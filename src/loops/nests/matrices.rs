@@ -124,16 +124,21 @@ pub(super) fn matrices(tree: &Tree, loads: &[Load<'_>]) -> Option<(Vec<Matrix>, 
 /// The producers of the values of `load`.
 fn producers(tree: &Tree, load: &Load<'_>) -> Vec<Producer> {
     let mut ended: BTreeMap<usize, usize> = BTreeMap::new();
-    for source in &load.sources {
+    for (vector, source) in load.reader.vectors().zip(&load.sources) {
         let Source::Step(step) = *source else { continue };
-        let statement = tree.statement_of(step);
-        let data = &tree.statements[statement];
-        let vector = tree.vector_of(step);
-        let count = ended_loops(tree, &data.loops, vector);
-        let least = ended.entry(statement).or_insert(count);
+        let count = ended_before(tree, step, load.reader.loops, vector);
+        let least = ended.entry(tree.statement_of(step)).or_insert(count);
         *least = count.min(*least);
     }
     ended.into_iter().map(|(statement, ended)| Producer { statement, ended }).collect()
+}
+
+/// The number of loops that have ended with `step` where iteration `vector` of `loops` reads it.
+fn ended_before(tree: &Tree, step: u32, loops: &[usize], vector: &[i64]) -> usize {
+    let (own, own_loops) = (tree.vector_of(step), &tree.statements[tree.statement_of(step)].loops);
+    let own = own_loops.iter().zip(own);
+    let common = own.zip(loops.iter().zip(vector)).take_while(|(own, other)| own == other).count();
+    ended_loops(tree, own_loops, tree.vector_of(step)).min(own_loops.len() - common)
 }
 
 /// The number of innermost loops in whose last iteration this is.
@@ -170,6 +175,13 @@ struct Producing<'a> {
     map: Option<Vec<Affine>>,
     /// True if these are second positions of the steps.
     is_copy: bool,
+}
+
+/// A step that has a position, and is read at another one after so many loops have ended.
+struct Copied {
+    step: u32,
+    ended: usize,
+    position: Position,
 }
 
 /// The positions of steps.
@@ -296,13 +308,15 @@ impl<'a> Layout<'a> {
         let (_, load) = self.loads[number];
         let reader = &load.reader;
         let map = self.map_of_load(load)?;
-        let mut elsewhere: BTreeMap<usize, Vec<(u32, Position)>> = BTreeMap::new();
+        let mut elsewhere: BTreeMap<usize, Vec<Copied>> = BTreeMap::new();
         for (vector, &source) in reader.vectors().zip(&load.sources) {
             let position = at(&map, vector);
             match source {
                 Source::Step(step) if self.positions.set(step, position.clone()).is_none() => {
+                    let ended = ended_before(self.tree, step, reader.loops, vector);
                     let statement = self.tree.statement_of(step);
-                    elsewhere.entry(statement).or_default().push((step, position));
+                    let copied = Copied { step, ended, position };
+                    elsewhere.entry(statement).or_default().push(copied);
                 }
                 Source::Step(_) => {}
                 Source::Leaf(leaf) => {
@@ -361,24 +375,22 @@ impl<'a> Layout<'a> {
 
     /// Stores values of `statement`, which have other positions, in these, too, if they are those of
     /// last iterations.
-    fn place_copies(&mut self, statement: usize, steps: &[(u32, Position)]) -> Option<()> {
+    fn place_copies(&mut self, statement: usize, copied: &[Copied]) -> Option<()> {
         let tree = self.tree;
         let is_copy = |one: &&Producing<'_>| one.is_copy && one.producer.statement == statement;
         if let Some(known) = self.producing.iter().find(is_copy) {
             let (depth, map) = (known.loops.len(), known.map.as_ref()?);
-            let fits = |(step, position): &(u32, Position)| {
-                self.producer_of(*step).ended >= known.producer.ended
-                    && at(map, &tree.vector_of(*step)[..depth]) == *position
+            let fits = |one: &Copied| {
+                one.ended >= known.producer.ended
+                    && at(map, &tree.vector_of(one.step)[..depth]) == one.position
             };
-            return steps.iter().all(fits).then_some(());
+            return copied.iter().all(fits).then_some(());
         }
-        let ended = steps.iter().map(|&(step, _)| self.producer_of(step).ended).min()?;
-        (ended > 0).then_some(())?;
+        let ended = copied.iter().map(|one| one.ended).min().filter(|&ended| ended > 0)?;
         let loops = &tree.statements[statement].loops;
         let loops = &loops[..loops.len() - ended];
-        let samples = || {
-            steps.iter().map(|(step, position)| (&tree.vector_of(*step)[..loops.len()], position))
-        };
+        let samples =
+            || copied.iter().map(|one| (&tree.vector_of(one.step)[..loops.len()], &one.position));
         let map = Some(through(loops.len(), self.dimension, samples)?);
         let producer = Producer { statement, ended };
         self.producing.push(Producing { producer, loops, steps: Vec::new(), map, is_copy: true });
