@@ -423,8 +423,15 @@ struct Generator<'a> {
 #[derive(Clone)]
 enum Statement {
     /// From a number, or one more than the iteration of the loop around, to a number, or to that of
-    /// the loop around.
-    Loop { from: usize, from_outer: bool, to: usize, to_outer: bool, body: Vec<Statement> },
+    /// the loop around; or all but that.
+    Loop {
+        from: usize,
+        from_outer: bool,
+        to: usize,
+        to_outer: bool,
+        skips: bool,
+        body: Vec<Statement>,
+    },
     /// `target = sin(op(a, b))`
     Assign { target: Element, op: Op, operands: [Operand; 2], place: u32 },
 }
@@ -444,16 +451,17 @@ enum Operand {
     Input(usize, i64),
 }
 
-const ARRAYS: usize = 4;
+const ARRAYS: usize = 5;
 
 impl Generator<'_> {
     fn place(&mut self, depth: usize) -> Element {
-        // A scalar, two vectors and a matrix.
+        // A scalar, two vectors, a matrix, and a vector of pairs.
         let array = self.random.below(ARRAYS);
         let mut index = || Some((self.random.below(depth), self.random.below(3) as i64 - 1));
         let indices = match array {
             0 => [None, None],
             3 => [index(), index()],
+            4 => [index(), Some((0, self.random.below(2) as i64))],
             _ => [index(), None],
         };
         Element { array, indices }
@@ -470,8 +478,9 @@ impl Generator<'_> {
                 };
                 let (from, to) = (1 + self.random.below(2), self.n - 1 - self.random.below(2));
                 let to_outer = to_outer && !from_outer;
+                let skips = depth > 0 && !from_outer && !to_outer && self.random.chance(0.3);
                 let body = self.statements(depth + 1);
-                all.push(Statement::Loop { from, from_outer, to, to_outer, body });
+                all.push(Statement::Loop { from, from_outer, to, to_outer, skips, body });
             } else {
                 let operands = [(); 2].map(|()| match self.random.below(5) {
                     0 => Operand::Constant(1 + self.random.below(7)),
@@ -565,7 +574,8 @@ impl<M: Machine> State<'_, M> {
     fn result(machine: &mut M, statements: &[Statement], n: usize) -> M::Value {
         let inputs: Vec<M::Value> = (0..n).map(|number| machine.input(number)).collect();
         let zero = machine.constant(0.0);
-        let arrays = vec![vec![inputs[0]], inputs, vec![zero; n], vec![zero; n * n]];
+        let pairs = vec![zero; 2 * n];
+        let arrays = vec![vec![inputs[0]], inputs, vec![zero; n], vec![zero; n * n], pairs];
         let mut state = State { machine, n, arrays };
         state.run(statements, &mut Vec::new());
         let elements = state.arrays.concat().into_iter().step_by(3);
@@ -578,6 +588,7 @@ impl<M: Machine> State<'_, M> {
         };
         match place.array {
             3 => index(0) * self.n + index(1),
+            4 => 2 * index(0) + place.indices[1].map_or(0, |of| of.1) as usize,
             _ => index(0),
         }
     }
@@ -585,11 +596,11 @@ impl<M: Machine> State<'_, M> {
     fn run(&mut self, statements: &[Statement], numbers: &mut Vec<usize>) {
         for statement in statements {
             match statement {
-                Statement::Loop { from, from_outer, to, to_outer, body } => {
+                Statement::Loop { from, from_outer, to, to_outer, skips, body } => {
                     let outer = numbers.last().copied().unwrap_or(0);
                     let from = if *from_outer { outer + 1 } else { *from };
                     let to = if *to_outer { outer } else { *to };
-                    for number in from..to {
+                    for number in (from..to).filter(|&number| !skips || number != outer) {
                         numbers.push(number);
                         self.run(body, numbers);
                         numbers.pop();
