@@ -536,13 +536,10 @@ impl<'a> Layout<'a> {
                 .sum::<i64>(),
             ..whole.clone()
         };
-        let bit = |position: &[i64]| {
-            let at = low.at(position) as usize;
-            (at / 64, 1 << (at % 64))
-        };
         let (mut seen, mut count, mut is_once) = (vec![0u64; all as usize / 64 + 1], 0, true);
         for_each_stored(&mut |position| {
-            let (word, bit) = bit(position);
+            let at = low.at(position) as usize;
+            let (word, bit) = (at / 64, 1 << (at % 64));
             is_once &= seen[word] & bit == 0;
             seen[word] |= bit;
             count += 1;
@@ -550,12 +547,14 @@ impl<'a> Layout<'a> {
         // Room for triangles in a box, but not for everything.
         let is_filled = size as usize <= 64 + 16 * (count + self.leaves.len());
         (is_once && is_filled).then_some(())?;
+        // Values from before are stored in each iteration of the scope: no other may be there in any.
+        let mut is_stored = vec![false; size as usize];
+        for_each_stored(&mut |position| is_stored[index.at(position) as usize] = true);
         let mut leaves = BTreeMap::new();
         for (position, &leaf) in &self.leaves {
-            let (word, bit) = bit(position);
-            let is_free = seen[word] & bit == 0;
-            let is_same = *leaves.entry(index.at(position)).or_insert(leaf) == leaf;
-            (is_free && is_same).then_some(())?;
+            let cell = index.at(position);
+            let is_same = *leaves.entry(cell).or_insert(leaf) == leaf;
+            (is_same && !is_stored[cell as usize]).then_some(())?;
         }
         let of_map = |map: &[Affine], depth: usize| {
             let mut all = Affine { constant: index.constant, ..Affine::zero(depth) };

@@ -28,7 +28,7 @@ mod tree;
 mod variables;
 
 use self::split::Splitting;
-use crate::ssa::Graph;
+use crate::ssa::{Graph, verify};
 
 /// The number of steps of nests up to which there are none that are much smaller.
 const MOST_STEPS: usize = 64;
@@ -50,7 +50,8 @@ pub fn recognise_nests(graph: &Graph, most_cells: u64) -> Option<Graph> {
         let cells = operands.matrices.iter().map(|matrix| u64::from(matrix.size)).sum::<u64>();
         (cells <= most_cells).then_some(())?;
         let has_tables = operands.matrices.iter().any(|matrix| matrix.stores.is_empty());
-        Some((emit::emit(&recording, &tree, operands)?, has_tables))
+        let nests = emit::emit(&recording, &tree, operands)?;
+        verify(&nests).is_ok().then_some((nests, has_tables))
     };
     let steps = |graph: &Graph| graph.blocks.values().map(|block| block.items.len()).sum::<usize>();
     let mut least: Option<Graph> = None;
