@@ -10,11 +10,13 @@ use cranelift_codegen::ir::{
     Value, ValueDef,
 };
 
+use hashbrown::HashSet;
+
 use super::Lanes;
 use super::lower::{Lowered, Lowering};
 use super::memory::{Address, Pointers, Stride};
 use super::plan::Step;
-use super::vector::{Carried, VectorLoop, used};
+use super::vector::{Carried, VectorLoop, defined, used};
 use crate::ssa::{AffineIndex, Node, Region};
 
 /// The loop of which pairs of iterations run.
@@ -45,8 +47,12 @@ impl Lowering<'_, '_> {
             None => lowering.builder.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, number, 2),
         };
         let mark = self.values.mark();
+        // A node that the loop itself loads may be in a register of a block that does not dominate it.
+        let own: HashSet<Node> = steps.iter().filter_map(defined).collect();
         for node in steps.iter().flat_map(|step| used(self.graph, step)) {
-            self.widen(node);
+            if !own.contains(&node) {
+                self.widen(node);
+            }
         }
         self.hoist_pointers(steps, pairs);
         let begin = |(&first, (_, carried)): (&Value, &(Node, Carried))| match *carried {

@@ -159,6 +159,14 @@ pub(super) fn used(graph: &Graph, step: &Step) -> Vec<Node> {
     }
 }
 
+/// The node that `step` puts into a register.
+pub(super) fn defined(step: &Step) -> Option<Node> {
+    match *step {
+        Step::Load(node, _) | Step::Compute(node) => Some(node),
+        _ => None,
+    }
+}
+
 /// Tests whether `step` computes a number by arithmetic, or writes one.
 fn is_operation(graph: &Graph, step: &Step) -> bool {
     match *step {
