@@ -51,9 +51,9 @@ pub fn hoist(graph: &Graph) -> Graph {
 /// use phigrad::internals::loops::hoist_inputs;
 /// use phigrad::internals::ssa::parse;
 ///
-/// let text = "graph active 2 inactive 0\nv2 = const 9.0\nv5 = iteration r0\na0 = inputs 0 count 2\n\
-///             i0 = a0 base 1\nb0:\n  v9 = region r0 b1 bound 10 entries v4=v0\n  return v9\n\
-///             b1:\n  v6 = element i0\n  v7 = mul v4 v6\n  v8 = lt v5 v2\n  return v8 v7 v7\n";
+/// let text = "graph active 2 inactive 0\nv2 = const 9.0\nv4 = iteration r0\na0 = inputs 0 count 2\n\
+///             i0 = a0 base 1\nb0:\n  v8 = region r0 b1 bound 10 entries v3=v0\n  return v8\n\
+///             b1:\n  v5 = element i0\n  v6 = mul v3 v5\n  v7 = lt v4 v2\n  return v7 v6 v6\n";
 /// let hoisted = hoist_inputs(&parse(text)?).to_string();
 /// assert!(hoisted.find("element") < hoisted.find("region"), "{hoisted}");
 /// # Ok::<(), phigrad::internals::ssa::ParseError>(())

@@ -242,7 +242,7 @@ fn pairs_of_iterations_have_the_bits_of_single_ones() {
         vectors += vector_loops(&graph);
         let point = |_| (0..LEN + 2).map(|_| number(&mut random)).collect();
         let points: Vec<Vec<f64>> = (0..3).map(point).collect();
-        values += assert_native(&graph, LIMITS[0], &points);
+        values += assert_native(&graph, LIMITS[case as usize % LIMITS.len()], &points);
         runs += points.len();
     }
     assert!(vectors > 250, "{vectors}");

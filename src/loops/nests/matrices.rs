@@ -432,9 +432,9 @@ impl<'a> Layout<'a> {
         Some(())
     }
 
-    /// Where a load in the same loops reads the values of `producing` from so many iterations before:
-    /// the known positions of what it reads from other producers, which are those of iterations that
-    /// `producing` does not have.
+    /// Positions that iterations of `producing` that do not run would have: a load in the same loops
+    /// reads its values from so many iterations before, and in the first ones those of other producers,
+    /// whose positions are known.
     fn shifted(&self, producing: &Producing<'_>) -> Vec<(Position, &Position)> {
         let mut shifted = Vec::new();
         for (&(_, load), map) in self.loads.iter().zip(&self.maps) {
