@@ -2,14 +2,14 @@
 //! the interpreter.
 
 use super::random::number;
-use super::{LIMITS, assert_native};
+use super::{LIMITS, assert_native, assert_native_when_cut};
 use crate::jit::plan::{Next, REGISTERS, plan};
 use crate::jit::schedule;
 use crate::jit::vector::VectorLoop;
 use crate::op::Op;
 use crate::random::Random;
 use crate::ssa::{
-    Access, AccessData, Array, ArrayData, Block, End, Graph, Item, Node, Region, verify,
+    Access, AccessData, Array, ArrayData, Block, End, Graph, Item, Node, Region, parse, verify,
 };
 
 /// The number of elements of each array.
@@ -247,4 +247,46 @@ fn pairs_of_iterations_have_the_bits_of_single_ones() {
     }
     assert!(vectors > 250, "{vectors}");
     assert!(values * 4 > runs && values < runs, "{values} of {runs}");
+}
+
+/// A loop in a loop stores a constant, which the code before both has in a register. The outer loop
+/// may come back from another segment.
+#[test]
+fn vector_loops_load_their_constants() {
+    let text = "graph active 1 inactive 0
+v1 = const 0.5
+v2 = const 9.0
+v3 = iteration r1
+v7 = iteration r0
+a0 = cells 203
+i0 = a0 base 0
+i1 = a0 base 3 r0*10 r1*1
+i2 = a0 base 103 r0*10 r1*1
+i3 = a0 base 3 r0*10
+b0:
+  fill a0
+  store i0 v1
+  v11 = region r0 b1 bound 10 entries v4=v0
+  v12 = element i0
+  v13 = mul v11 v12
+  return v13
+b1:
+  region r1 b2 bound 10
+  v6 = element i3
+  v8 = mul v4 v6
+  v9 = sin v8
+  v10 = lt v7 v2
+  return v10 v9 v9
+b2:
+  store i1 v1
+  store i2 v1
+  v5 = lt v3 v2
+  return v5
+";
+    let graph = parse(text).unwrap();
+    assert_eq!(vector_loops(&graph), 1);
+    let steps = schedule(&graph).unwrap().sequence().steps;
+    for cut in 1..steps {
+        assert_eq!(assert_native_when_cut(&graph, &[cut], REGISTERS, &[vec![3.0]]), 1);
+    }
 }
