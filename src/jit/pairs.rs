@@ -47,12 +47,16 @@ impl Lowering<'_, '_> {
             None => lowering.builder.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, number, 2),
         };
         let mark = self.values.mark();
-        // A node that the loop itself loads may be in a register of a block that does not dominate it.
-        let own: HashSet<Node> = steps.iter().filter_map(defined).collect();
-        for node in steps.iter().flat_map(|step| used(self.graph, step)) {
-            if !own.contains(&node) {
-                self.widen(node);
+        // A node that an earlier step of the loop loads may be in a register of a block that does not
+        // dominate it.
+        let mut before: HashSet<Node> = HashSet::new();
+        for step in steps {
+            for node in used(self.graph, step) {
+                if !before.contains(&node) {
+                    self.widen(node);
+                }
             }
+            before.extend(defined(step));
         }
         self.hoist_pointers(steps, pairs);
         let begin = |(&first, (_, carried)): (&Value, &(Node, Carried))| match *carried {

@@ -19,8 +19,8 @@ const EXECUTION: u64 = 60;
 /// An element that straight-line code has in a register: the load, and in the sweep the addition to
 /// memory.
 const ELEMENT: u64 = 6;
-/// A node of an array that a loop reads: the store before it, and in the sweep two additions.
-const GATHERED: u64 = 8;
+/// A node in an array that a loop reads: a store before the loop, and two additions in the sweep.
+const ARRAY_NODE: u64 = 8;
 /// The number of values that a loop carries in registers; others are stored in each iteration.
 const REGISTERS: u64 = 16;
 /// The least trip count of a loop that kernels run in vectors of two.
@@ -291,7 +291,7 @@ pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
             let is_vector = is_vector(graph, region, &blocks);
             let straight = trips.saturating_mul(iteration.straight(inside));
             let rolled = iteration.rolled(inside, is_vector, elements(graph, &blocks));
-            let execution = EXECUTION + GATHERED * gathered(graph, &blocks);
+            let execution = EXECUTION + ARRAY_NODE * nodes_in_arrays(graph, &blocks);
             let rolled = trips.saturating_mul(rolled).saturating_add(execution);
             let is_slower = rolled > straight.saturating_add(straight / TOLERANCE);
             let is_short = is_small && is_slower;
@@ -335,7 +335,7 @@ fn rolled_time(graph: &Graph) -> u64 {
         let in_memory = elements(graph, &blocks) + carried.saturating_sub(REGISTERS);
         let iteration = iteration.rolled(0, is_vector, in_memory);
         let all = executions.saturating_mul(trips);
-        let execution = EXECUTION + GATHERED * gathered(graph, &blocks);
+        let execution = EXECUTION + ARRAY_NODE * nodes_in_arrays(graph, &blocks);
         let time =
             all.saturating_mul(iteration).saturating_add(executions.saturating_mul(execution));
         total = total.saturating_add(time);
@@ -348,7 +348,7 @@ fn rolled_time(graph: &Graph) -> u64 {
 
 /// The number of nodes in arrays that `blocks` read: a kernel stores them before the loop, and its sweep
 /// adds each of their adjoints.
-fn gathered(graph: &Graph, blocks: &[Block]) -> u64 {
+fn nodes_in_arrays(graph: &Graph, blocks: &[Block]) -> u64 {
     let mut arrays = HashSet::new();
     for item in blocks.iter().flat_map(|&block| &graph.blocks[block].items) {
         let &Item::Node(node) = item else { continue };
@@ -422,7 +422,7 @@ fn has_close_elements(graph: &Graph, region: Region, block: Block) -> bool {
     }
     read.iter().any(|((_, strides), bases)| {
         let own = strides.iter().filter(|stride| stride.0 == region);
-        let by = own.map(|stride| i64::from(stride.1)).sum::<i64>().max(1);
+        let by = own.map(|stride| i64::from(stride.1)).sum::<i64>().abs().max(1);
         let is_close = |apart: i64| {
             apart % by == 0 && apart / by % 2 != 0 && (apart / by).abs() <= MOST_ITERATIONS
         };

@@ -301,8 +301,7 @@ pub(crate) struct Primal {
 impl Primal {
     /// The primal graph without loops, if those in `kernel`, the graph of a kernel with a reverse
     /// sweep, cannot be worth it: it is not much smaller than the recording, and takes many more
-    /// steps. The sweep of a loop that reads or computes single nodes adds up their adjoints in
-    /// memory.
+    /// steps. A loop that reads values computed outside it by index adds up their adjoints in memory.
     fn straight_line_code(
         &self,
         kernel: &Graph,
@@ -310,21 +309,24 @@ impl Primal {
     ) -> Result<Option<Graph>, Refusal> {
         /// The size of a graph with loops that are worth it, as a part of the recorded steps. Then
         /// straight-line code takes much longer to compile.
-        const SMALL: u64 = 8;
+        const RECORDED_STEPS_PER_ITEM: u64 = 8;
         /// The number of steps for each recorded one in kernels with loops that are worth it.
         /// Straight-line code takes about three.
-        const MOST_STEPS: u64 = 8;
+        const MOST_STEPS_PER_RECORDED: u64 = 8;
         let Some(recording) = &self.recorded else { return Ok(None) };
+        if kernel.regions.values().all(|region| region.cycle.is_none()) {
+            return Ok(None);
+        }
         let (steps, recorded) = (most_steps(kernel, |_| 1), most_steps(recording, |_| 1));
-        let is_small = SMALL.saturating_mul(size(kernel) as u64) <= recorded;
-        if is_small || steps <= MOST_STEPS.saturating_mul(recorded) {
+        let is_small = RECORDED_STEPS_PER_ITEM.saturating_mul(size(kernel) as u64) <= recorded;
+        if is_small || steps <= MOST_STEPS_PER_RECORDED.saturating_mul(recorded) {
             return Ok(None);
         }
         let limit = MOST_UNROLLED_STEPS.min(options.limits.compiled as u64);
-        let straight = without_loops(recording).filter(|_| recorded <= limit);
+        let straight = (recorded <= limit).then(|| without_loops(recording)).flatten();
         let Some(straight) = straight else {
             // Then the tape is faster, too.
-            let is_slow = steps > 2 * MOST_STEPS.saturating_mul(recorded);
+            let is_slow = steps > 2 * MOST_STEPS_PER_RECORDED.saturating_mul(recorded);
             return if is_slow { Err(Refusal::SlowLoops { steps, recorded }) } else { Ok(None) };
         };
         let form = Some(LoopForm::Unrolled);
@@ -385,7 +387,10 @@ pub(crate) fn coarsen(
     if purpose.has_reverse_sweep()
         && let Some(straight) = primal.straight_line_code(&kernel.graph, options)?
     {
-        kernel = KernelGraph::of(&straight, primal.tier, purpose, options)?;
+        let other = KernelGraph::of(&straight, primal.tier, purpose, options)?;
+        if most_steps(&other.graph, |_| 1) < most_steps(&kernel.graph, |_| 1) {
+            kernel = other;
+        }
     }
     let KernelGraph { graph, recomputed } = kernel;
     let coarsened = compile(&graph, primal.tier, options, profiling_inputs)?;

@@ -69,10 +69,15 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
-    /// The loops would be slower than the tape, and the graph without them is too large to compile.
-    #[error("with its loops the kernel takes {steps} steps for {recorded} recorded ones")]
+    /// The reverse sweep of the loops would take longer than the tape, and they cannot become
+    /// straight-line code: that has more than 2¹⁸ operations, or more than
+    /// [`Limits::compiled`](crate::Limits::compiled).
+    #[error(
+        "with its loops the kernel takes up to {steps} steps for {recorded} recorded ones, and \
+         straight-line code is compiled up to 262144 operations (or Limits::compiled)"
+    )]
     SlowLoops {
-        /// The largest number of steps of a run of the kernel.
+        /// An upper bound of the steps of a run of the kernel.
         steps: u64,
         /// The number of recorded steps.
         recorded: u64,

@@ -1,4 +1,4 @@
-//! Values from before all loops in a matrix of cells, as few loops that store them.
+//! Groups the values that a matrix holds from before all loops into few loops of stores.
 
 use std::collections::BTreeMap;
 
@@ -117,6 +117,8 @@ fn rows(leaves: &BTreeMap<i64, Leaf>) -> Option<Vec<Copies>> {
     let usual = counts.into_iter().max_by_key(|&(_, count)| count).map(|(by, _)| by);
     take_rows(&rest, usual, &mut free, &mut rows)?;
     take_rows(&stored(&free), None, &mut free, &mut rows)?;
+    // Single values stay single.
+    (free.len() <= MOST_PARTS).then_some(())?;
     rows.extend(free.into_iter().map(|first| Copies { first, loops: Vec::new() }));
     Some(rows)
 }

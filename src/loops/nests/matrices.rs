@@ -45,7 +45,8 @@ const MAIN_PRODUCERS: usize = 2;
 #[derive(Clone, Copy, PartialEq)]
 enum Axes {
     Loops,
-    /// One axis for the loops over which another loop reads in one.
+    /// One axis for the innermost loops: a reader runs over all their values in a single loop, whose
+    /// iteration number gives the factors.
     Read,
     /// One axis for so many innermost loops, row by row.
     Inner(usize),
@@ -373,8 +374,8 @@ impl<'a> Layout<'a> {
         Producer { statement, ended: ended_loops(self.tree, loops, self.tree.vector_of(step)) }
     }
 
-    /// Stores values of `statement`, which have other positions, in these, too, if they are those of
-    /// last iterations.
+    /// Adds a second store for values of `statement` that a load reads at other positions: values of last
+    /// iterations.
     fn place_copies(&mut self, statement: usize, copied: &[Copied]) -> Option<()> {
         let tree = self.tree;
         let is_copy = |one: &&Producing<'_>| one.is_copy && one.producer.statement == statement;
@@ -407,7 +408,8 @@ impl<'a> Layout<'a> {
             producing.steps.iter().filter_map(of).chain(others)
         };
         let mut map = through(producing.loops.len(), self.dimension, known)?;
-        // Those of one iteration of a loop around the main producer, too, do not tell the others.
+        // Known positions in one iteration of a loop that is shared with the main producer leave the
+        // factor of that loop open: the axis follows the loop.
         for (axis, component) in map.iter_mut().enumerate() {
             let by = match self.factors[..] {
                 _ if axis + 1 < self.dimension => 1,
@@ -519,14 +521,14 @@ impl<'a> Layout<'a> {
         let (mut size, mut all): (i64, i64) = (1, 1);
         for (axis, &(low, high)) in bounds.iter().enumerate().rev() {
             whole.factors[axis] = all;
-            all = all.checked_mul(high - low + 1)?;
+            let extent = high.checked_sub(low)?.checked_add(1)?;
+            all = all.checked_mul(extent).filter(|&all| all <= MOST_CELLS)?;
             if axis >= outer {
                 index.factors[axis] = size;
-                index.constant -= low * size;
+                index.constant = index.constant.checked_sub(low.checked_mul(size)?)?;
                 size = all;
             }
         }
-        (all <= MOST_CELLS).then_some(())?;
         // Each cell is stored once.
         let low = Affine {
             constant: -bounds

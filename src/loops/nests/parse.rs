@@ -58,7 +58,7 @@ pub(super) struct Parse {
     pub(super) bodies: Vec<Vec<Key>>,
     pub(super) executions: Vec<Execution>,
     splitting: Splitting,
-    /// True if rows are split.
+    /// True if iterations were peeled, or rows split in two.
     pub(super) is_split: bool,
     /// The loops over the rests of rows, by the loops over the rows.
     rests: HashMap<u32, u32>,
@@ -126,7 +126,8 @@ pub(super) fn parse(recording: &Recording<'_>, splitting: Splitting) -> Option<P
 }
 
 impl Parse {
-    /// The bodies of the loops with the shortest period.
+    /// The bodies of the loops with the shortest period that has any: short runs that read scattered
+    /// elements stay straight-line code.
     fn next_bodies(&self, recording: &Recording<'_>) -> Vec<Vec<Key>> {
         let id = |token: &Token| TemplateId::from_index(token.key.number(recording));
         let ids: Vec<TemplateId> = self.tokens.iter().map(id).collect();
@@ -149,7 +150,7 @@ impl Parse {
             let mut bodies: Vec<(usize, Vec<Key>)> = Vec::new();
             for runs in loops.into_values() {
                 let length = |run: &PeriodicRun| run.end - run.start;
-                // The rows of a triangle have several lengths, and elements of packed arrays.
+                // Runs of several lengths are rows of a triangle, which may read packed arrays.
                 let is_same = runs.iter().all(|run| length(run) == length(runs[0]));
                 let scattered = runs.iter().filter(|run| self.is_scattered(recording, run)).count();
                 if is_same && 2 * scattered > runs.len() {
