@@ -3,9 +3,9 @@
 //!
 //! Two kinds of sums are accurate in working precision: lines in one variable whose leading
 //! coefficients have one sign, and squares of lines with weights of one sign. A first loop over the
-//! data computes the expansion point (the root of the sum, or the least-squares solution), a second one the moments
-//! around it. For all other polynomials a loop calls the routine `moments`, which adds up in
-//! double-double around zero, and the polynomial is a routine under the accuracy contract.
+//! data computes the expansion point (the root of the sum, or the least-squares solution), a second
+//! one the moments around it. For all other polynomials a loop calls the routine `moments`, which adds
+//! up in double-double around zero, and the polynomial is a routine under the accuracy contract.
 
 use std::sync::Arc;
 
@@ -230,7 +230,8 @@ fn push(program: &mut Program, instruction: Instruction) -> Result<Slot, SumReas
 }
 
 /// True if all terms are lines in `variable` with leading coefficients of one sign, or
-/// squares of lines with weights of one sign: the sum around its expansion point is then well conditioned.
+/// squares of lines with weights of one sign: the sum around its expansion point is then well
+/// conditioned.
 fn has_one_sign(plain: &Update, monomials: &[Monomial], variable: usize, count: u64) -> bool {
     let line = Monomial::variable(variable);
     let of = |monomial: Monomial| {
